@@ -1,0 +1,83 @@
+# Everything sets itself up: `make test` and `make demo` work on a fresh clone with python3.11 and a C compiler.
+
+PYTHON ?= python3.11
+TORCH  ?= torch==2.13.0
+VENV   := .venv
+BIN    := $(VENV)/bin
+PY     := $(BIN)/python
+JOBS   ?= 2
+TESTS  ?= tests
+
+SOURCES := $(wildcard src/framegraft/csrc/*.c src/framegraft/csrc/*.h)
+
+.PHONY: help venv build demo examples test pytest lint typecheck imports cwarnings docs bench clean distclean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/'
+
+venv: $(VENV)/.dependencies ## virtual environment with torch and the tools
+
+$(VENV)/.python:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.torch: $(VENV)/.python
+	$(PY) -m pip install --quiet "$(TORCH)"
+	touch $@
+
+$(VENV)/.dependencies: $(VENV)/.torch requirements-dev.txt
+	$(PY) -m pip install --quiet "setuptools>=77,<81" wheel -r requirements-dev.txt
+	touch $@
+
+build: $(VENV)/.build ## the package, editable, with its C extension
+
+$(VENV)/.build: $(VENV)/.dependencies pyproject.toml $(wildcard setup.py) $(SOURCES)
+	$(PY) -m pip install --quiet --no-deps --no-build-isolation -e .
+	touch $@
+
+demo: build ## capture the toy example and a small transformer, with graphs, guards and breaks
+	$(PY) examples/demo.py
+
+examples: build ## the other examples
+	$(PY) examples/quick_start.py
+	$(PY) examples/own_compiler.py
+	$(PY) examples/training_loop.py
+
+test: lint typecheck imports cwarnings pytest ## everything that CI checks
+
+pytest: build
+	$(PY) -m pytest -n $(JOBS) $(TESTS)
+
+lint: venv
+	$(BIN)/ruff check src tests examples benchmarks docs $(wildcard setup.py)
+
+typecheck: build
+	$(BIN)/pyright
+
+imports: build
+	$(BIN)/lint-imports
+
+# The extension again, with every warning an error; the object files are thrown away.
+cwarnings: venv
+	@set -e; include=$$($(PY) -c "import sysconfig; print(sysconfig.get_paths()['include'])"); \
+	for f in $(filter %.c,$(SOURCES)); do \
+	    echo "cc -Wall -Wextra -Werror $$f"; \
+	    $(CC) -std=c11 -O1 -fsyntax-only -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers \
+	        -Wno-cast-function-type -Werror -Isrc/framegraft/csrc -I$$include $$f; \
+	done
+
+docs: venv ## files made from the source
+	$(PY) docs/generate.py
+
+bench: build ## ratios against torch.compile
+	$(PY) benchmarks/overhead.py
+	$(PY) benchmarks/capture.py
+	$(PY) benchmarks/first_call.py
+
+clean: ## what was built
+	rm -rf build dist src/*.egg-info src/framegraft/*.so .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests examples benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f $(VENV)/.build
+
+distclean: clean ## and the virtual environment
+	rm -rf $(VENV)

@@ -1,0 +1,67 @@
+"""The inductor backend: torch's compiler to C++ and Triton, through ``torch._inductor.compile_fx``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch._inductor
+from torch._inductor import config as inductor_config
+from torch._inductor.compile_fx import compile_fx
+from torch.fx import GraphModule
+
+from ..errors import ConfigError
+from .tracing import backend_context, own_copy
+
+
+class InductorBackend:
+    """A compiler with settings of ``torch._inductor.config`` that hold while it compiles forward and backward."""
+
+    compiler_name = "inductor"
+
+    def __init__(self, config_patches: Mapping[str, Any] | None = None) -> None:
+        self.config_patches = dict(config_patches or {})
+
+    def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        with backend_context(gm):
+            # compile_fx takes ownership of the graph and rewrites it
+            compiled: Any = compile_fx(own_copy(gm), list(example_inputs), config_patches=self.config_patches or None)
+        # It comes wrapped to keep the other frame evaluation hook out, at a cost per call; ours skips torch's frames.
+        return getattr(compiled, "_torchdynamo_orig_callable", compiled)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InductorBackend) and self.config_patches == other.config_patches
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self.config_patches)))
+
+    def __repr__(self) -> str:
+        return f"InductorBackend({self.config_patches or ''})"
+
+    def configured(
+        self, mode: str | None = None, options: Mapping[str, Any] | None = None, dynamic: bool | None = None
+    ) -> InductorBackend:
+        """This backend with a mode (a set of options that inductor names) or options of its configuration.
+
+        Raises:
+            ConfigError: unknown mode or option, or a value of the wrong type.
+        """
+        patches = dict(self.config_patches)
+        if mode not in (None, "default"):
+            modes = torch._inductor.list_mode_options()
+            if mode not in modes:
+                raise ConfigError(f"inductor has no mode {mode!r}; there are {', '.join(sorted(modes))}")
+            patches.update(torch._inductor.list_mode_options(mode, dynamic))
+        known = inductor_config.get_config_copy() if options else {}
+        for key, value in (options or {}).items():
+            name = key.replace("-", "_")
+            if name not in known:
+                raise ConfigError(f"inductor has no option {key!r}")
+            declared = inductor_config.get_type(name)
+            if isinstance(declared, type) and not isinstance(value, declared):
+                raise ConfigError(f"inductor's option {key} takes {declared.__name__}, not {type(value).__name__}")
+            patches[name] = value
+        return InductorBackend(patches)
+
+
+inductor = InductorBackend()

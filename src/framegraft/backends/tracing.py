@@ -1,0 +1,56 @@
+"""The surroundings in which torch's own compilers expect to be called: a TracingContext with the graph's fake mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from torch._guards import TracingContext, tracing
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx import Graph, GraphModule
+
+
+def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
+    """The mode of the fake tensors that the placeholders carry; None if they carry none."""
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            value = node.meta.get("example_value")
+            if isinstance(value, FakeTensor):
+                return value.fake_mode
+    return None
+
+
+@contextmanager
+def backend_context(gm: GraphModule) -> Iterator[None]:
+    """A TracingContext for one compilation.
+
+    The fake mode is a fresh one on the graph's ShapeEnv: tracing may have changed the metadata of its fake inputs in place
+    (``x.t_()``), and the compiler must see the inputs as they are at entry. A context that is in place already and
+    belongs to the same ShapeEnv is kept.
+    """
+    mode = fake_mode_of(gm)
+    if mode is None:
+        yield
+        return
+    current = TracingContext.try_get()
+    if current is not None and current.fake_mode is not None and current.fake_mode.shape_env is mode.shape_env:
+        yield
+        return
+    fresh = FakeTensorMode(
+        shape_env=mode.shape_env, static_shapes=mode.static_shapes, allow_non_fake_inputs=mode.allow_non_fake_inputs
+    )
+    with tracing(TracingContext(fresh)):
+        yield
+
+
+def own_copy(gm: GraphModule) -> GraphModule:
+    """A copy whose graph a compiler may rewrite; parameters and constants are shared with the original."""
+    graph = Graph()
+    values: dict[Any, Any] = {}
+    result = graph.graph_copy(gm.graph, values)
+    output = graph.output(result)
+    output.meta = dict(gm.graph.output_node().meta)
+    copy = GraphModule(gm, graph, class_name=type(gm).__name__)
+    copy.meta = dict(gm.meta)
+    return copy

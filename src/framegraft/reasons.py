@@ -1,0 +1,199 @@
+"""Why a graph broke, in words for the user. ``docs/reasons.md`` and ``explain`` are made from this table.
+
+A reason has an id that never changes its meaning, a *why* (one sentence about the cause) and a *hint* (what the user may
+do). Whoever raises ``GraphBreak`` adds a *detail*: the function, attribute or opcode that was met.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One kind of graph break."""
+
+    id: str
+    why: str
+    hint: str
+
+
+_SEED = (
+    # --- the value of a tensor is needed -------------------------------------------------------------------------------
+    Reason(
+        "data_dependent_branch",
+        "The program branches on the value of a tensor, which is not known while the graph is captured.",
+        "Use torch.where or torch.cond, or hoist the test out of the compiled function.",
+    ),
+    Reason(
+        "tensor_item",
+        "A Python number, list or string is made from the value of a tensor (item, tolist, int, float, index, format).",
+        "Keep the value in a tensor, or move the conversion to the end of the function.",
+    ),
+    Reason(
+        "dynamic_output_shape",
+        "The shape of the result depends on the value of a tensor (nonzero, boolean masks, unique, repeat_interleave).",
+        "Use an operation of fixed output shape, such as torch.where with three arguments, or masked_fill.",
+    ),
+    # --- calls that cannot be seen through -----------------------------------------------------------------------------
+    Reason(
+        "print_call",
+        "Output is written in the middle of the function, and its order with everything else must be kept.",
+        "Print outside of the compiled function, or guard the call with `if not framegraft.is_compiling():`.",
+    ),
+    Reason(
+        "io_call",
+        "The program reads or writes a file, a socket, the console or the clock, or imports a module for the first time.",
+        "Do input and output outside of the compiled function; import at the top of the file.",
+    ),
+    Reason(
+        "unknown_c_function",
+        "A function implemented in C is called, and Framegraft does not know what it does.",
+        "Call it outside of the compiled function. If it is pure, mark it with framegraft.assume_constant_result; "
+        "if it only computes on tensors, with framegraft.allow_in_graph.",
+    ),
+    Reason(
+        "untraceable_call",
+        "The object that is called, or one of its arguments, has no form in which it can be traced.",
+        "Call a plain function or method, or move the call out of the compiled function.",
+    ),
+    Reason(
+        "disallowed_function",
+        "The function was marked with framegraft.disable or framegraft.disallow_in_graph.",
+        "Remove the mark if the function can be captured.",
+    ),
+    Reason(
+        "inline_disabled",
+        "The function belongs to a module that Framegraft never traces into.",
+        "Nothing is wrong; use framegraft.allow_in_graph if the call computes on tensors only.",
+    ),
+    Reason(
+        "recursion",
+        "The call is recursive beyond the depth that one graph unrolls.",
+        "Write the recursion as a loop, or compile the inner function on its own.",
+    ),
+    Reason(
+        "numpy_call",
+        "NumPy is called on values that come from tensors; its arrays cannot be nodes of the graph.",
+        "Use the torch function of the same name, or convert once, outside of the compiled function.",
+    ),
+    Reason(
+        "random_call",
+        "Python's or NumPy's random generator is called; its state lives outside of the graph.",
+        "Use torch.rand and its relatives, or draw the number outside and pass it in.",
+    ),
+    Reason(
+        "user_graph_break",
+        "framegraft.graph_break() was called.",
+        "Remove the call to capture one graph.",
+    ),
+    Reason(
+        "forced_break",
+        "config.force_break_at asked for a break at this instruction; it exists for tests.",
+        "Set config.force_break_at to None.",
+    ),
+    Reason(
+        "introspection",
+        "The program looks at its own frames, code, closures or variables (locals, inspect, sys._getframe, exec).",
+        "Move the introspection out of the compiled function.",
+    ),
+    # --- the language ---------------------------------------------------------------------------------------------------
+    Reason(
+        "unsupported_opcode",
+        "The function uses a bytecode instruction, or a form of one, that Framegraft does not trace yet.",
+        "Move the statement into a helper that is not compiled, or write it in another way.",
+    ),
+    Reason(
+        "unsupported_attribute",
+        "An attribute is read whose look-up runs code, or on an object, that Framegraft cannot follow.",
+        "Read the attribute outside of the compiled function and pass its value in.",
+    ),
+    Reason(
+        "unsupported_mutation",
+        "An object is changed in a way that cannot be replayed after the graph has run.",
+        "Make the change outside of the compiled function, or return the new value.",
+    ),
+    Reason(
+        "unsupported_iterator",
+        "The program iterates over an object whose items cannot be known while the graph is captured.",
+        "Iterate over a list, tuple, dict, range or module container, or make a list of the items outside.",
+    ),
+    Reason(
+        "unsupported_builtin_method",
+        "A builtin or standard library type is used with a method or operand that is not modelled for it.",
+        "Use the plain operator or a simpler method of the same type.",
+    ),
+    Reason(
+        "unsupported_context",
+        "The `with` statement uses a context manager that can neither be traced nor re-entered after a break.",
+        "Enter the context manager outside of the compiled function.",
+    ),
+    Reason(
+        "generator_escape",
+        "A generator or coroutine made in the function outlives it, or is resumed by code that is not traced.",
+        "Consume the generator inside the function, for example with list().",
+    ),
+    Reason(
+        "raised_exception",
+        "An exception is raised or handled that did not start inside of the captured code.",
+        "Let the exception leave the compiled function, or raise and handle it inside.",
+    ),
+    Reason(
+        "unreconstructible_value",
+        "A value that is still needed after a break was made while tracing and cannot be built again in plain Python.",
+        "Make the object outside of the compiled function, or do not keep it alive across the break.",
+    ),
+    # --- tensors --------------------------------------------------------------------------------------------------------
+    Reason(
+        "fake_tensor_failure",
+        "Shape propagation of the operation failed: it has no meta implementation, or it rejects these arguments.",
+        "Run the function in eager mode to see whether it raises there too; if not, register a fake implementation.",
+    ),
+    Reason(
+        "input_subclass",
+        "An argument is a subclass of torch.Tensor with behaviour of its own that the graph would not keep.",
+        "Unwrap it to plain tensors before the call.",
+    ),
+    Reason(
+        "sparse_or_complex_layout",
+        "A tensor has a layout (sparse, nested, mkldnn, quantized) that is not captured.",
+        "Convert the tensor to a dense strided one outside of the compiled function.",
+    ),
+    Reason(
+        "autograd_in_trace",
+        "The autograd engine is driven inside of the function (backward, torch.autograd.grad, .grad of an intermediate).",
+        "Compile the forward function and call backward() on its result.",
+    ),
+    Reason(
+        "hook_on_intermediate",
+        "A hook is registered on a tensor or module while the graph is captured.",
+        "Register hooks before the compiled function is called.",
+    ),
+    # --- the frame as a whole -------------------------------------------------------------------------------------------
+    Reason(
+        "skipped_frame",
+        "The function is one that is never captured: a generator, a class body, or code of a library that is skipped.",
+        "Nothing is wrong; compile the functions that it calls.",
+    ),
+    Reason(
+        "cache_limit",
+        "The function was compiled config.cache_size_limit times; further calls with new properties run in eager mode.",
+        "FRAMEGRAFT_LOGS=recompiles says which guard fails each time; pass what changes as a tensor, or raise the limit.",
+    ),
+    Reason(
+        "backend_failed",
+        "The backend raised an error while it compiled the graph.",
+        'Try backend="eager": if that works, the fault is in the backend. config.suppress_errors falls back to eager.',
+    ),
+)
+
+REASONS: dict[str, Reason] = {r.id: r for r in _SEED}
+assert len(REASONS) == len(_SEED), "a reason id is given twice"
+
+
+def reason(id: str) -> Reason:
+    """The reason called ``id``; a generic one for an id that is not in the table (a test keeps that from happening)."""
+    found = REASONS.get(id)
+    if found is not None:
+        return found
+    return Reason(id, "The program does something that Framegraft cannot capture.", "Move it out of the compiled function.")
