@@ -1,0 +1,180 @@
+"""Closures, cells and nonlocal."""
+
+import torch
+
+from .differential import differential
+
+
+@differential(build=True, graphs=1)
+def test_free_variable():
+    k, t = 3, torch.ones(3)
+
+    def f(x):
+        return x * k + t
+
+    return f
+
+
+@differential(build=True)
+def test_nonlocal_counter():
+    n = 0
+
+    def f(x):
+        nonlocal n
+        n += 1
+        return x * n
+
+    return f
+
+
+@differential(build=True)
+def test_two_closures_share_a_cell():
+    n = 1
+
+    def bump():
+        nonlocal n
+        n *= 2
+        return n
+
+    def f(x):
+        a = x * n
+        bump()
+        return a, x * n, bump()
+
+    return f
+
+
+@differential()
+def test_cell_variable_of_captured_function(x):
+    total = x
+
+    def add(v):
+        nonlocal total
+        total = total + v
+        return total
+
+    add(1)
+    y = add(x)
+    return y, total, total is y
+
+
+@differential()
+def test_closures_over_loop_variable(x):
+    late = [lambda: x * i for i in range(3)]
+    early = [lambda i=i: x * i for i in range(3)]
+    return [f() for f in late], [f() for f in early]
+
+
+@differential()
+def test_closure_returned(x):
+    y = x + 1
+
+    def g(z):
+        return y * z
+
+    return g, g(2)
+
+
+@differential()
+def test_returned_closures_share_state(x):
+    state = [x]
+
+    def put(v):
+        state.append(v)
+        return len(state)
+
+    def get():
+        return state
+
+    put(1)
+    return put, get, get()
+
+
+@differential(build=True)
+def test_nonlocal_tensor_state():
+    hidden = torch.zeros(3)
+
+    def f(x):
+        nonlocal hidden
+        hidden = hidden * 0.5 + x
+        return hidden + 1
+
+    return f
+
+
+@differential()
+def test_deeply_nested(x):
+    def a():
+        v = x + 1
+
+        def b():
+            nonlocal v
+            v = v * 2
+
+            def c():
+                return v + x
+
+            return c
+
+        return b()()
+
+    return a(), a()
+
+
+@differential()
+def test_unbound_free_variable(x):
+    def g():
+        return later
+
+    try:
+        g()
+    except NameError as error:
+        message = str(error)
+    later = x * 2
+    return g(), message
+
+
+@differential()
+def test_delete_cell(x):
+    v = x
+
+    def g():
+        return v
+
+    a = g()
+    del v
+    try:
+        g()
+    except NameError:
+        return a + 1
+    return a
+
+
+@differential(build=True)
+def test_cell_with_container():
+    seen = {"calls": 0, "last": None}
+
+    def f(x):
+        seen["calls"] += 1
+        seen["last"] = x * seen["calls"]
+        return seen["last"], seen
+
+    return f
+
+
+@differential()
+def test_recursive_closure(x):
+    def power(v, n):
+        return v if n == 1 else v * power(v, n - 1)
+
+    return power(x, 3)
+
+
+@differential()
+def test_class_cell_and_function_attributes(x):
+    def g(v):
+        g.calls += 1
+        return v * g.calls
+
+    g.calls = 0
+    return g(x), g(x), g.calls

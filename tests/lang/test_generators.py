@@ -1,0 +1,215 @@
+"""Generators, yield from, coroutines driven by hand."""
+
+import itertools
+
+import torch
+
+from .differential import differential
+
+
+def scaled(x, n):
+    for i in range(n):
+        yield x * i
+    return "done"
+
+
+def delegating(x):
+    result = yield from scaled(x, 2)
+    yield result
+    yield from [1, 2]
+
+
+def echo(log):
+    value = None
+    while True:
+        value = yield value
+        log.append(value)
+        if value == "stop":
+            return 7
+
+
+def cleanup(log):
+    try:
+        yield 1
+        yield 2
+    except ValueError as error:
+        log.append(error.args)
+        yield 3
+    finally:
+        log.append("closed")
+
+
+def tree(node):
+    if node:
+        left, value, right = node
+        yield from tree(left)
+        yield value
+        yield from tree(right)
+
+
+async def waits(x, log):
+    log.append("in")
+    y = await inner(x)
+    return y + 1
+
+
+async def inner(x):
+    return x * 2
+
+
+@differential()
+def test_iterated(x):
+    total = x
+    for v in scaled(x, 3):
+        total = total + v
+    return total, list(scaled(x, 2)), sum(scaled(x, 3)), tuple(delegating(x))
+
+
+@differential()
+def test_next_and_stop(x):
+    g = scaled(x, 1)
+    a = next(g)
+    try:
+        next(g)
+    except StopIteration as stop:
+        return a, stop.value, next(g, "default")
+
+
+@differential()
+def test_send(x):
+    log = []
+    g = echo(log)
+    next(g)
+    a = g.send(x)
+    b = g.send(2)
+    try:
+        g.send("stop")
+    except StopIteration as stop:
+        return a is x, b, stop.value, log
+
+
+@differential()
+def test_throw_and_close(x):
+    log = []
+    g = cleanup(log)
+    a = next(g)
+    b = g.throw(ValueError("thrown"))
+    g.close()
+    h = cleanup(log)
+    next(h)
+    h.close()
+    h.close()
+    return x * a + b, log
+
+
+@differential()
+def test_uncaught_in_generator(x):
+    def broken():
+        yield x
+        raise KeyError("inside")
+
+    out = []
+    for v in broken():
+        out.append(v)
+    return out
+
+
+@differential()
+def test_stop_iteration_becomes_runtime_error(x):
+    def g():
+        yield x
+        raise StopIteration
+
+    try:
+        return list(g())
+    except RuntimeError as error:
+        return str(error), type(error.__cause__).__name__
+
+
+@differential()
+def test_recursive_generator(x):
+    node = (((None, 1, None), 2, None), 3, (None, x, None))
+    return list(tree(node))
+
+
+@differential()
+def test_lazy_interleaving(x):
+    log = []
+
+    def source():
+        for i in range(3):
+            log.append(("yield", i))
+            yield x + i
+
+    for v in source():
+        log.append("use")
+        if len(log) > 3:
+            break
+    return v, log
+
+
+@differential()
+def test_unpacking_and_builtins(x):
+    a, b = scaled(x, 2)
+    first, *rest = delegating(x)
+    return a, b, first, rest, dict((k, v) for k, v in zip("ab", scaled(x, 2))), max(i for i in (3, 1))
+
+
+@differential()
+def test_pipeline(x):
+    numbers = (i for i in itertools.count(1))
+    squares = (n * n for n in numbers if n % 2)
+    taken = itertools.takewhile(lambda n: n < 30, squares)
+    return [x * n for n in taken], next(squares)
+
+
+@differential(lambda: (torch.ones(2), (i for i in range(4))))
+def test_generator_argument(x, g):
+    a = next(g)
+    for v in g:
+        if v == 2:
+            break
+    return x * v + a, list(g)
+
+
+@differential()
+def test_break_inside_generator(x):
+    def g():
+        for i in range(2):
+            print("at", i)
+            yield x * i
+
+    return [v + 1 for v in g()]
+
+
+@differential()
+def test_tensor_branch_while_generator_is_live(x):
+    out = []
+    for v in scaled(x, 3):
+        if v.sum() > 2:
+            out.append("big")
+        out.append(v)
+    return out
+
+
+@differential()
+def test_coroutine(x):
+    log = []
+    c = waits(x, log)
+    try:
+        c.send(None)
+    except StopIteration as stop:
+        return stop.value, log
+
+
+@differential()
+def test_generator_attributes(x):
+    g = scaled(x, 1)
+    return g.__name__, iter(g) is g, hasattr(g, "send"), list(g)
+
+
+@differential(calls=1)
+def test_escaping_generator(x):
+    y = x + 1
+    g = (y * i for i in range(3))
+    return next(g), [g], list(g)

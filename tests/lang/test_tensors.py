@@ -1,0 +1,227 @@
+"""Tensor methods, in-place operations, views, out=, metadata, autograd."""
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from .differential import differential
+
+
+def two():
+    return torch.arange(6.0).reshape(2, 3), torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
+
+
+def with_grad():
+    return torch.arange(1.0, 4.0, requires_grad=True), torch.ones(3, requires_grad=True)
+
+
+def alias():
+    x = torch.arange(6.0)
+    return x, x[2:5], x.view(2, 3)
+
+
+@differential(two, graphs=1)
+def test_methods(x, y):
+    a = x.transpose(0, 1).contiguous().view(-1)
+    b = x.sum(dim=1, keepdim=True) + y.mean(-1, keepdim=True)
+    c = torch.cat([x, y], dim=0)[1:, ::2]
+    d = x.unsqueeze(0).expand(3, -1, -1).permute(2, 0, 1)
+    return a, b, c, d, x.max(dim=1), y.topk(2), x.split(1), torch.einsum("ij,kj->ik", x, y)
+
+
+@differential(two, graphs=1)
+def test_metadata(x, y):
+    n, m = x.shape
+    return (
+        x.reshape(m, n) * x.size(0) + x.dim(),
+        x.dtype,
+        x.device,
+        x.shape,
+        x.stride(),
+        x.numel(),
+        x.is_contiguous(),
+        y.T.is_contiguous(),
+        x.requires_grad,
+        x.is_floating_point(),
+        x.shape[-1] == 3,
+        len(x),
+        x.layout,
+        x.itemsize,
+    )
+
+
+@differential(two, graphs=1)
+def test_inplace_on_inputs(x, y):
+    x.add_(1)
+    y.mul_(x)
+    x[0] = 7
+    x[:, 1] += y[:, 0]
+    y.relu_()
+    return x.sum(), y * 2
+
+
+@differential(two, graphs=1)
+def test_inplace_on_views(x, y):
+    row = x[0]
+    flat = x.view(-1)
+    row.zero_()
+    flat[3:].fill_(2)
+    z = y.clone()
+    z.t()[1] = 5
+    return row, flat, x + 1, z
+
+
+@differential(alias)
+def test_aliased_inputs(x, part, shaped):
+    part.add_(10)
+    shaped[0, 0] = -1
+    return x * 1, part, shaped.sum(), x
+
+
+@differential(two, graphs=1)
+def test_outputs_alias_inputs(x, y):
+    return x, x.view(-1), y.t(), y[0], x.detach(), x.reshape(3, 2), (x, [y])
+
+
+@differential(two, graphs=1)
+def test_same_tensor_twice(x, y):
+    z = x + y
+    return z, z, z.view(-1), [z], z + 0
+
+
+@differential(two)
+def test_out_argument(x, y):
+    out = torch.empty(2, 3)
+    r = torch.add(x, y, out=out)
+    s = torch.mul(x, 2, out=y)
+    return r is out, out, s is y
+
+
+@differential(two, graphs=1)
+def test_dtype_and_factory(x, y):
+    a = torch.zeros(2, 3, dtype=torch.int64) + torch.arange(3)
+    b = torch.full_like(x, 2).to(torch.float64)
+    c = x.long() // 2
+    return a, b, c, x.half().float(), torch.ones_like(y, dtype=torch.bool), x.new_zeros(2), torch.tensor([1, 2.5])
+
+
+@differential(two, graphs=1)
+def test_functional(x, y):
+    h = F.relu(x - 2) + F.gelu(y)
+    p = F.softmax(h, dim=-1)
+    return p, F.layer_norm(h, (3,)), F.linear(h, torch.ones(4, 3)), F.pad(h, (1, 0)), F.mse_loss(x, y)
+
+
+@differential(two, graphs=1)
+def test_indexing(x, y):
+    i = torch.tensor([1, 0])
+    mask = x > 2
+    x = x.clone()
+    x[mask] = 0
+    x[i, 0] += 1
+    return x[i], y[:, None, 1:], x[..., -1], y[0, 1], x[None], x.gather(1, i[:, None]), torch.where(mask, x, y)
+
+
+@differential(with_grad, graphs=1)
+def test_autograd_flows(x, w):
+    y = (x * w).sin()
+    return y.sum(), y.detach(), (x.detach() * w).requires_grad
+
+
+@differential(with_grad)
+def test_backward_inside(x, w):
+    loss = (x * w * w).sum()
+    loss.backward()
+    return x.grad, w.grad * 2, loss
+
+
+@differential(with_grad)
+def test_autograd_grad_inside(x, w):
+    y = (x**2 * w).sum()
+    (g,) = torch.autograd.grad(y, x, create_graph=True)
+    return g, (g * w).sum()
+
+
+@differential(with_grad)
+def test_requires_grad_inside(x, w):
+    y = (x * 2).detach()
+    y.requires_grad_(True)
+    z = y * w
+    return y, z, y.requires_grad, y.is_leaf
+
+
+@differential(with_grad)
+def test_sgd_step_inside(x, w):
+    loss = ((x * w - 1) ** 2).sum()
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.1 * w.grad
+        w.grad = None
+    return loss.detach(), w
+
+
+@differential(two)
+def test_random_stream(x, y):
+    a = torch.rand(2, 3)
+    b = F.dropout(x, 0.5, training=True)
+    c = torch.randn_like(y) + torch.randint(0, 5, (3,))
+    return a, b, c, torch.randperm(4), torch.bernoulli(torch.full((4,), 0.5))
+
+
+@differential(two)
+def test_data_dependent_shapes(x, y):
+    i = y.nonzero()
+    picked = x[y > 0]
+    n = int((y > 0).sum())
+    return i, picked, torch.unique(y), x.reshape(-1)[:n], picked.tolist()
+
+
+@differential(two)
+def test_numpy(x, y):
+    a = x.numpy()
+    b = torch.from_numpy(a * 2)
+    a[0, 0] = 100
+    return b, x, np.float32(2) * 3, torch.tensor(np.arange(3)), y.sum().numpy()
+
+
+@differential(two)
+def test_attributes_on_tensors(x, y):
+    x.tag = "seen"
+    y.other = [x]
+    return x.tag, hasattr(y, "missing"), y.other[0] is x
+
+
+@differential(lambda: (torch.arange(4.0), torch.tensor([1 + 2j, 3j])))
+def test_complex(x, c):
+    z = torch.complex(x[:2], x[2:]) * c
+    return z, z.real, z.conj(), z.abs(), torch.view_as_real(z), z.conj() * 1
+
+
+@differential(lambda: (torch.eye(3).to_sparse(), torch.arange(3.0)))
+def test_sparse(s, x):
+    return torch.sparse.mm(s, x[:, None]), s.to_dense() + x, s.is_sparse
+
+
+@differential(lambda: (torch.ones(2, 3, device="meta"), torch.ones(3)))
+def test_meta_device(m, x):
+    return m @ x.to("meta"), m.shape, x + 1
+
+
+@differential(two, graphs=1)
+def test_default_dtype_kept(x, y):
+    return torch.get_default_dtype(), torch.ones(2).dtype, x * torch.pi, torch.finfo(x.dtype).eps, y.sign()
+
+
+@differential(two)
+def test_set_data(x, y):
+    x.data = y.clone()
+    z = x * 2
+    x.data.add_(1)
+    return z, x
+
+
+@differential(two)
+def test_resize_and_swap(x, y):
+    x.unsqueeze_(0)
+    y.t_()
+    return x.shape, y.shape, x + 1, y.stride()
