@@ -1,6 +1,6 @@
 """How long the first call takes: ours next to torch.compile, both with a backend that returns the graph as it is.
 
-Every repetition captures a fresh function or model after a reset; imports and caches are warm. The least of a few counts.
+Every repetition captures a fresh function or model after a reset; imports are warm. The least of a few counts.
 """
 
 from __future__ import annotations
@@ -85,7 +85,10 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     repeats = 1 if options.quick else 5
-    programs: dict[str, Callable[[], Any]] = {"MLP-transformer, 24 blocks": mlp_transformer, "1,000 torch.add": thousand_adds}
+    programs: dict[str, Callable[[], Any]] = {
+        "MLP-transformer, 24 blocks": mlp_transformer,
+        "1,000 torch.add": thousand_adds,
+    }
     if importlib.util.find_spec("transformers"):
         programs["BERT, 4 layers"] = bert
     captures = {

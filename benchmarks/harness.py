@@ -16,7 +16,7 @@ import torch
 
 
 def best_of(functions: dict[str, Callable[[], Any]], batches: int, calls: int) -> dict[str, float]:
-    """Seconds per call of each function: the least of many short batches, taken in turn so that drift hits all alike."""
+    """Seconds per call of each function: the least of many short batches, in turn, so that drift hits all."""
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(3):
         for run in functions.values():

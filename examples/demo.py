@@ -110,7 +110,7 @@ def show_model() -> None:
         took = time.perf_counter() - start
         assert torch.equal(result, expected)
         assert torch.equal(captured(ids), expected)
-    print(f"{counter.frame_count} graph(s) of {counter.op_count} operations in {took * 1e3:.0f} ms, equal to eager mode")
+    print(f"{counter.frame_count} graph(s), {counter.op_count} operations, {took * 1e3:.0f} ms, equal to eager mode")
 
     with torch.no_grad():
         model.blocks[1].mlp[1] = nn.SiLU()

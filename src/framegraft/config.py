@@ -1,7 +1,7 @@
 """Settings. ``framegraft.config.cache_size_limit = 8`` sets one; an unknown name or a wrong type is an error at once.
 
-``framegraft.config.patch(cache_size_limit=8)`` sets for a while, as a context manager or as a decorator. Settings are those
-of the process, not of a thread. The module is its own settings object: reading one costs a plain attribute access.
+``framegraft.config.patch(cache_size_limit=8)`` sets for a while, as a context manager or as a decorator. Settings are
+those of the process, not of a thread. The module is its own settings object, so reading one is an attribute access.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 
 from .errors import ConfigError
 
-# --- caching ---------------------------------------------------------------------------------------------------------------
+# --- caching ---------------------------------------------------------------------------------------------------------
 
 #: Entries kept for one code object; a call that fits none of so many runs in eager mode, with one warning.
 cache_size_limit: int = 64
 #: Raise ``RecompileLimitExceeded`` instead of compiling a second entry for one code object (to find recompiles).
 error_on_recompile: bool = False
 
-# --- what is specialised ---------------------------------------------------------------------------------------------------
+# --- what is specialised ---------------------------------------------------------------------------------------------
 
 #: Capture with symbolic sizes, so that one graph serves many shapes.
 dynamic_shapes: bool = False
@@ -37,7 +37,7 @@ capture_scalar_outputs: bool = False
 #: Capture operations whose output shape depends on data instead of breaking the graph.
 capture_dynamic_output_shape_ops: bool = False
 
-# --- errors ----------------------------------------------------------------------------------------------------------------
+# --- errors ----------------------------------------------------------------------------------------------------------
 
 #: When the backend fails, warn and run the frame in eager mode instead of raising ``BackendCompilerFailed``.
 suppress_errors: bool = False
@@ -50,7 +50,7 @@ max_trace_steps: int = 5_000_000
 #: For tests: break the graph at the n-th instruction of the root frame, counted from 0.
 force_break_at: int | None = None
 
-# --- output ----------------------------------------------------------------------------------------------------------------
+# --- output ----------------------------------------------------------------------------------------------------------
 
 #: Level of the ``framegraft`` logger: a name ("debug", "info", "warning", "error") or a number of ``logging``.
 log_level: str | int = "warning"

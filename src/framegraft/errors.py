@@ -1,7 +1,7 @@
 """Every exception of the package: the public ones (re-exported by ``framegraft.exc``) and three that steer a trace.
 
-``GraphBreak``, ``UserRaise`` and ``Restart`` never leave the package. They are no ``FramegraftError``, so a handler meant
-for users' errors cannot catch one by accident.
+``GraphBreak``, ``UserRaise`` and ``Restart`` never leave the package. They are no ``FramegraftError``, so a handler
+meant for users' errors cannot catch one by accident.
 """
 
 from __future__ import annotations
@@ -41,12 +41,11 @@ class BackendCompilerFailed(FramegraftError):
         super().__init__(backend_name, detail, hint)
 
     def __str__(self) -> str:
-        text = f"backend {self.backend_name!r} failed: {self.detail}" if self.detail else f"{self.backend_name!r} failed"
-        return f"{text}\n  Hint: {self.hint}"
+        return f"backend {self.backend_name!r} failed: {self.detail or 'no detail'}\n  Hint: {self.hint}"
 
 
 class InternalError(FramegraftError):
-    """A bug of Framegraft. In production the frame runs in eager mode instead, with a warning that asks for a report."""
+    """A bug of Framegraft. In production the frame runs in eager mode, with a warning that asks for a report."""
 
 
 class RecompileLimitExceeded(FramegraftError):

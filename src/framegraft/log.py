@@ -1,11 +1,11 @@
 """Logs: what is printed, and where it is switched on.
 
-``FRAMEGRAFT_LOGS="+dynamo,guards,bytecode"`` or ``framegraft.set_logs(guards=True)``. A bare name switches an artifact on;
-``+name`` gives more detail where the name is a component (``dynamo``), ``-name`` switches off. Everything goes to stderr:
+``FRAMEGRAFT_LOGS="+dynamo,guards,bytecode"`` or ``framegraft.set_logs(guards=True)``. A bare name switches an artifact
+on; ``+name`` gives more detail where the name is a component (``dynamo``), ``-name`` switches off. All goes to stderr:
 
     [2023-10-06 23:56:44,929] [0/0] framegraft.convert_frame.__bytecode: [DEBUG] ORIGINAL BYTECODE toy_example ...
 
-``[0/1]`` is frame 0, compiled for the second time. Ask ``enabled(name)`` before building a message: it is one set look-up.
+``[0/1]`` is frame 0, compiled for the second time. Ask ``enabled(name)`` before building a message: it is one look-up.
 """
 
 from __future__ import annotations

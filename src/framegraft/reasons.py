@@ -1,7 +1,7 @@
 """Why a graph broke, in words for the user. ``docs/reasons.md`` and ``explain`` are made from this table.
 
-A reason has an id that never changes its meaning, a *why* (one sentence about the cause) and a *hint* (what the user may
-do). Whoever raises ``GraphBreak`` adds a *detail*: the function, attribute or opcode that was met.
+A reason has an id that never changes its meaning, a *why* (one sentence about the cause) and a *hint* (what the user
+may do). Whoever raises ``GraphBreak`` adds a *detail*: the function, attribute or opcode that was met.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Reason:
 
 
 _SEED = (
-    # --- the value of a tensor is needed -------------------------------------------------------------------------------
+    # --- the value of a tensor is needed -----------------------------------------------------------------------------
     Reason(
         "data_dependent_branch",
         "The program branches on the value of a tensor, which is not known while the graph is captured.",
@@ -35,7 +35,7 @@ _SEED = (
         "The shape of the result depends on the value of a tensor (nonzero, boolean masks, unique, repeat_interleave).",
         "Use an operation of fixed output shape, such as torch.where with three arguments, or masked_fill.",
     ),
-    # --- calls that cannot be seen through -----------------------------------------------------------------------------
+    # --- calls that cannot be seen through ---------------------------------------------------------------------------
     Reason(
         "print_call",
         "Output is written in the middle of the function, and its order with everything else must be kept.",
@@ -43,7 +43,7 @@ _SEED = (
     ),
     Reason(
         "io_call",
-        "The program reads or writes a file, a socket, the console or the clock, or imports a module for the first time.",
+        "The program reads or writes a file, a socket, the console or the clock, or imports a new module.",
         "Do input and output outside of the compiled function; import at the top of the file.",
     ),
     Reason(
@@ -97,7 +97,7 @@ _SEED = (
         "The program looks at its own frames, code, closures or variables (locals, inspect, sys._getframe, exec).",
         "Move the introspection out of the compiled function.",
     ),
-    # --- the language ---------------------------------------------------------------------------------------------------
+    # --- the language ------------------------------------------------------------------------------------------------
     Reason(
         "unsupported_opcode",
         "The function uses a bytecode instruction, or a form of one, that Framegraft does not trace yet.",
@@ -143,7 +143,7 @@ _SEED = (
         "A value that is still needed after a break was made while tracing and cannot be built again in plain Python.",
         "Make the object outside of the compiled function, or do not keep it alive across the break.",
     ),
-    # --- tensors --------------------------------------------------------------------------------------------------------
+    # --- tensors -----------------------------------------------------------------------------------------------------
     Reason(
         "fake_tensor_failure",
         "Shape propagation of the operation failed: it has no meta implementation, or it rejects these arguments.",
@@ -161,7 +161,7 @@ _SEED = (
     ),
     Reason(
         "autograd_in_trace",
-        "The autograd engine is driven inside of the function (backward, torch.autograd.grad, .grad of an intermediate).",
+        "The autograd engine is driven inside of the function (backward, torch.autograd.grad, .grad of a result).",
         "Compile the forward function and call backward() on its result.",
     ),
     Reason(
@@ -169,7 +169,7 @@ _SEED = (
         "A hook is registered on a tensor or module while the graph is captured.",
         "Register hooks before the compiled function is called.",
     ),
-    # --- the frame as a whole -------------------------------------------------------------------------------------------
+    # --- the frame as a whole ----------------------------------------------------------------------------------------
     Reason(
         "skipped_frame",
         "The function is one that is never captured: a generator, a class body, or code of a library that is skipped.",
@@ -178,7 +178,7 @@ _SEED = (
     Reason(
         "cache_limit",
         "The function was compiled config.cache_size_limit times; further calls with new properties run in eager mode.",
-        "FRAMEGRAFT_LOGS=recompiles says which guard fails each time; pass what changes as a tensor, or raise the limit.",
+        "FRAMEGRAFT_LOGS=recompiles says which guard fails; pass what changes as a tensor, or raise the limit.",
     ),
     Reason(
         "backend_failed",
@@ -196,4 +196,4 @@ def reason(id: str) -> Reason:
     found = REASONS.get(id)
     if found is not None:
         return found
-    return Reason(id, "The program does something that Framegraft cannot capture.", "Move it out of the compiled function.")
+    return Reason(id, "The program does something that cannot be captured.", "Do it outside of the compiled function.")

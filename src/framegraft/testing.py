@@ -109,8 +109,9 @@ class _Comparison:
         return bool(a == b)
 
     def same_tensor(self, a: torch.Tensor, b: torch.Tensor) -> bool:
-        if (a.shape, a.dtype, a.device, a.layout, a.requires_grad) != (b.shape, b.dtype, b.device, b.layout, b.requires_grad):
-            return False
+        for attribute in ("shape", "dtype", "device", "layout", "requires_grad"):
+            if getattr(a, attribute) != getattr(b, attribute):
+                return False
         if a.layout is not torch.strided:
             return self.same_tensor(a.detach().to_dense(), b.detach().to_dense())
         x, y = a.detach(), b.detach()
@@ -132,7 +133,9 @@ class _Comparison:
             return bool(a == b)
         if a.shape != b.shape or a.dtype != b.dtype:
             return False
-        return a.dtype.kind == "O" and self.same(a.tolist(), b.tolist()) or a.tobytes() == b.tobytes()
+        if a.dtype.kind == "O":
+            return self.same(a.tolist(), b.tolist())
+        return bool(a.tobytes() == b.tobytes())
 
     def has_state(self, obj: Any) -> bool:
         return hasattr(obj, "__dict__") or any("__slots__" in vars(c) for c in type(obj).__mro__)

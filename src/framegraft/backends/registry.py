@@ -112,7 +112,7 @@ def make_backend(
 ) -> Compiler:
     """The compiler for ``compile(backend=, mode=, options=)``, checked at once.
 
-    ``inductor`` understands both, as in ``torch.compile``. Other backends get ``mode=`` and ``options=`` as keywords when
+    ``inductor`` understands both, as in ``torch.compile``. Other backends get ``mode=`` and ``options=`` as keywords if
     they were given.
 
     Raises:

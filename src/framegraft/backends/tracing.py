@@ -25,18 +25,20 @@ def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
 def backend_context(gm: GraphModule) -> Iterator[None]:
     """A TracingContext for one compilation.
 
-    The fake mode is a fresh one on the graph's ShapeEnv: tracing may have changed the metadata of its fake inputs in place
-    (``x.t_()``), and the compiler must see the inputs as they are at entry. A context that is in place already and
-    belongs to the same ShapeEnv is kept.
+    The fake mode is a fresh one on the graph's ShapeEnv: tracing may have changed the metadata of its fake inputs in
+    place (``x.t_()``), and the compiler must see the inputs as they are at entry. A context that is there already and
+    belongs to the same fake mode or ShapeEnv is kept.
     """
     mode = fake_mode_of(gm)
     if mode is None:
         yield
         return
     current = TracingContext.try_get()
-    if current is not None and current.fake_mode is not None and current.fake_mode.shape_env is mode.shape_env:
-        yield
-        return
+    if current is not None and current.fake_mode is not None:
+        theirs = current.fake_mode
+        if theirs is mode or (mode.shape_env is not None and theirs.shape_env is mode.shape_env):
+            yield
+            return
     fresh = FakeTensorMode(
         shape_env=mode.shape_env, static_shapes=mode.static_shapes, allow_non_fake_inputs=mode.allow_non_fake_inputs
     )

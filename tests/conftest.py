@@ -1,0 +1,40 @@
+"""Every test starts with empty caches, the default settings but ``raise_internal_errors``, and a fixed seed."""
+
+import random
+
+import pytest
+import torch
+
+import framegraft
+from framegraft import config, log
+
+torch.set_num_threads(1)
+
+
+def pytest_addoption(parser):
+    parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--slow"):
+        return
+    skip = pytest.mark.skip(reason="needs --slow")
+    for item in items:
+        if "slow" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture(autouse=True)
+def clean_state():
+    grad = torch.is_grad_enabled()
+    dtype = torch.get_default_dtype()
+    with config.preserved():
+        config.raise_internal_errors = True
+        framegraft.reset()
+        random.seed(0)
+        torch.manual_seed(0)
+        yield
+        framegraft.reset()
+    log.reset_logs()
+    torch.set_grad_enabled(grad)
+    torch.set_default_dtype(dtype)

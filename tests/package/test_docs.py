@@ -1,0 +1,25 @@
+"""Documents made from the source are up to date, and files that documents name exist."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_generated_documents_are_up_to_date():
+    done = subprocess.run([sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_named_files_exist(path):
+    text = path.read_text()
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (path.parent / target).exists(), f"{path.name} links to {target}"
+    for name in re.findall(r"`((?:src/framegraft/|docs/|tests/|examples/|benchmarks/)[\w./-]*\w)`", text):
+        assert (ROOT / name).exists(), f"{path.name} names {name}"

@@ -1,0 +1,65 @@
+"""What the package imports: nothing of the other capture engine, and nothing inside of functions."""
+
+import ast
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import framegraft
+
+PACKAGE = pathlib.Path(framegraft.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+FORBIDDEN = ("torch._dynamo", "torch._C._dynamo")
+ADAPTER = PACKAGE / "backends" / "inductor.py"
+
+
+def imports_of(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield from ((f"{node.module}.{alias.name}", node) for alias in node.names)
+
+
+def dotted(node):
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return base and f"{base}.{node.attr}"
+    return None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_module_names_the_other_engine(path):
+    if path == ADAPTER:
+        return
+    tree = ast.parse(path.read_text())
+    used = [(name, node.lineno) for name, node in imports_of(tree)]
+    used += [(name, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and (name := dotted(node))]
+    for name, line in used:
+        assert not any(name == bad or name.startswith(bad + ".") for bad in FORBIDDEN), f"{path}:{line}: {name}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_are_at_the_top(path):
+    for function in ast.walk(ast.parse(path.read_text())):
+        if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            for node in ast.walk(function):
+                assert not isinstance(node, (ast.Import, ast.ImportFrom)), f"{path}:{node.lineno}: import in a function"
+
+
+def test_a_capture_leaves_the_other_engine_unloaded():
+    program = """
+import sys, torch
+if "torch._dynamo" in sys.modules:
+    print("torch itself"); sys.exit()
+import framegraft
+assert torch.equal(framegraft.compile(lambda x: x + 1, backend="eager")(torch.ones(2)), torch.full((2,), 2.0))
+print("loaded" if "torch._dynamo" in sys.modules else "clean")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[-1] in ("clean", "itself"), done.stdout
