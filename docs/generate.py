@@ -20,8 +20,8 @@ def reasons() -> str:
         "",
         "Made from `src/framegraft/reasons.py` by `docs/generate.py`; change it there.",
         "",
-        "A break ends a graph; the program goes on in plain Python, and a new graph starts as soon as possible. The log",
-        "`graph_breaks`, `framegraft.explain` and `framegraft.exc.Unsupported` name one of these reasons, with a detail",
+        "A break ends a graph; the program goes on in plain Python, and a new graph starts soon after. The log",
+        "`graph_breaks`, `framegraft.explain` and `framegraft.exc.Unsupported` name a reason, with a detail",
         "and your line.",
         "",
     ]

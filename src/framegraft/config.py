@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .errors import ConfigError
+from .log import switch_by_setting
 
 # --- caching ---------------------------------------------------------------------------------------------------------
 
@@ -112,6 +113,8 @@ def _apply(name: str, value: Any) -> None:
     if name == "log_level":
         level = getattr(logging, value.upper()) if isinstance(value, str) else value
         logging.getLogger("framegraft").setLevel(level)
+    elif name == "output_code":
+        switch_by_setting(("graph", "bytecode", "guards"), value)
 
 
 class _Patch:

@@ -16,7 +16,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,7 +38,9 @@ ARTIFACTS: dict[str, tuple[str, str]] = {
 COMPONENTS: dict[str, str] = {"dynamo": "framegraft"}
 _ALIASES = {"framegraft": "dynamo", "all": "all"}
 
-_on: set[str] = set()
+_on: set[str] = set()  # what prints: what the user switched on, and what a setting did
+_by_user: set[str] = set()
+_by_setting: set[str] = set()
 _compile_id: contextvars.ContextVar[str] = contextvars.ContextVar("framegraft_compile_id", default="-/-")
 
 
@@ -169,9 +171,21 @@ def graph_table(graph: Any) -> str:
     return "\n".join("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
+def switch_by_setting(names: Iterable[str], on: bool) -> None:
+    """For ``config.output_code``: artifacts that print while the setting is on, whatever ``set_logs`` says."""
+    for name in names:
+        (_by_setting.add if on else _by_setting.discard)(name)
+        _update(name)
+
+
 def _switch(name: str, on: bool) -> None:
+    (_by_user.add if on else _by_user.discard)(name)
+    _update(name)
+
+
+def _update(name: str) -> None:
     logger = artifact(name)
-    if on:
+    if name in _by_user or name in _by_setting:
         _on.add(name)
         logger.setLevel(logging.DEBUG)
     else:

@@ -3,7 +3,7 @@ import logging
 import pytest
 
 import framegraft
-from framegraft import config, exc
+from framegraft import config, exc, log
 
 
 def test_defaults_are_the_documented_ones():
@@ -61,6 +61,13 @@ def test_patch_as_context_decorator_and_after_an_error():
         assert decorated() == 3 and config.cache_size_limit == 2
         raise KeyError
     assert config.cache_size_limit == 64 and not config.output_code
+
+
+def test_output_code_switches_logs_and_leaves_others_alone():
+    log.set_logs(guards=True)
+    with config.patch(output_code=True):
+        assert log.enabled("bytecode") and log.enabled("graph") and log.enabled("guards")
+    assert not log.enabled("bytecode") and log.enabled("guards")
 
 
 def test_log_level_takes_effect():

@@ -57,11 +57,11 @@ class InductorBackend:
             name = key.replace("-", "_")
             if name not in known:
                 raise ConfigError(f"inductor has no option {key!r}")
-            declared = inductor_config.get_type(name)
+            declared = inductor_config.get_type(name)  # type: ignore[attr-defined]
             if isinstance(declared, type) and not isinstance(value, declared):
                 raise ConfigError(f"inductor's option {key} takes {declared.__name__}, not {type(value).__name__}")
             patches[name] = value
-        return InductorBackend(patches)
+        return self if patches == self.config_patches else InductorBackend(patches)
 
 
 inductor = InductorBackend()

@@ -18,10 +18,11 @@ def ts(gm: GraphModule, example_inputs: Sequence[Any], **ignored: Any) -> Callab
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # both entry points are deprecated, and tracing warns of every constant
         try:
-            return torch.jit.script(gm)
+            scripted: Any = torch.jit.script(gm)
         except Exception:  # scripting raises RuntimeError, NotSupportedError, TypeError ...
             with torch.random.fork_rng():
-                return torch.jit.trace(gm, tuple(map(_stand_in, example_inputs)), check_trace=False)
+                scripted = torch.jit.trace(gm, tuple(map(_stand_in, example_inputs)), check_trace=False)
+    return scripted
 
 
 def _stand_in(value: Any) -> Any:
