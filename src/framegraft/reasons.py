@@ -84,12 +84,12 @@ _SEED = (
     ),
     Reason(
         "user_graph_break",
-        "framegraft.graph_break() was called.",
+        "The program called framegraft.graph_break().",
         "Remove the call to capture one graph.",
     ),
     Reason(
         "forced_break",
-        "config.force_break_at asked for a break at this instruction; it exists for tests.",
+        "The setting config.force_break_at, which exists for tests, asked for a break at this instruction.",
         "Set config.force_break_at to None.",
     ),
     Reason(

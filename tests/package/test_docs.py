@@ -23,3 +23,11 @@ def test_named_files_exist(path):
         assert (path.parent / target).exists(), f"{path.name} links to {target}"
     for name in re.findall(r"`((?:src/framegraft/|docs/|tests/|examples/|benchmarks/)[\w./-]*\w)`", text):
         assert (ROOT / name).exists(), f"{path.name} names {name}"
+
+
+def test_the_architecture_names_files_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    names = set(re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|/))`", text)) - {"src/framegraft/"}
+    assert len(names) > 30
+    for name in names:
+        assert (ROOT / "src" / "framegraft" / name).exists(), name

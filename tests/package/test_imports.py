@@ -12,7 +12,6 @@ import framegraft
 PACKAGE = pathlib.Path(framegraft.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 FORBIDDEN = ("torch._dynamo", "torch._C._dynamo")
-ADAPTER = PACKAGE / "backends" / "inductor.py"
 
 
 def imports_of(tree):
@@ -34,8 +33,6 @@ def dotted(node):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_no_module_names_the_other_engine(path):
-    if path == ADAPTER:
-        return
     tree = ast.parse(path.read_text())
     used = [(name, node.lineno) for name, node in imports_of(tree)]
     used += [(name, node.lineno) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and (name := dotted(node))]
