@@ -34,6 +34,15 @@ def tensor_values(t: torch.Tensor) -> str:
         return repr(plain.tolist())
 
 
+def has_identity(value: Any) -> bool:
+    """Whether a program could rely on which object it is: not so for constants and immutable containers of them."""
+    if type(value) in (tuple, frozenset, torch.Size):
+        return any(has_identity(v) for v in value)
+    if type(value) is slice:
+        return any(has_identity(v) for v in (value.start, value.stop, value.step))
+    return not isinstance(value, (*_PLAIN, *_REPR, float, complex, type, enum.Enum))
+
+
 class Snapshot:
     """Turns objects into nested tuples; one instance for all that is to be compared of one run."""
 
@@ -70,17 +79,18 @@ class Snapshot:
             return ("type", value.__qualname__)
         if isinstance(value, types.ModuleType):
             return ("module", value.__name__)
-        if kind is tuple and not self.has_identity(value):
-            return ("tuple", tuple(self.walk(v) for v in value))
+        if kind in (tuple, torch.Size) and not has_identity(value):
+            return (kind.__name__, tuple(self.walk(v) for v in value))
+        if kind is slice and not has_identity(value):
+            return ("slice", repr(value))
+        if kind is frozenset and not has_identity(value):
+            return ("frozenset", tuple(sorted((self.walk(v) for v in value), key=repr)))
         if kind is types.BuiltinFunctionType and not hasattr(value.__self__, "__dict__"):
             return ("builtin", value.__qualname__)
         number, first = self.number(value)
         if not first:
             return ("same as", number)
         return (kind.__qualname__, number, *self.content(value))
-
-    def has_identity(self, value: tuple) -> bool:
-        return any(not isinstance(v, (*_PLAIN, float, complex, type)) for v in value)
 
     def content(self, value: Any) -> tuple:
         if isinstance(value, torch.Tensor):
