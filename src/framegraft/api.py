@@ -1,0 +1,400 @@
+"""The public interface: compile, optimize, run, disable and what goes with them."""
+
+from __future__ import annotations
+
+import functools
+import types
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from . import _native
+from .backends.registry import make_backend
+from .errors import GraphBreak
+from .model.dispatch import HANDLERS, handles
+from .run import convert as converter
+from .run import records, skip
+from .semantics import calls
+from .semantics.wrapping import wrap_constant
+
+_COMPILED_CODES: weakref.WeakSet = weakref.WeakSet()
+_CONTEXTS: dict[tuple, Context] = {}
+
+
+class Context:
+    """What an entry was compiled for: the backend and the options. One object for each combination."""
+
+    def __init__(self, compiler: Any, fullgraph: bool, dynamic: bool | None) -> None:
+        self.compiler = compiler
+        self.fullgraph = fullgraph
+        self.dynamic = dynamic
+
+    def grad_at_entry(self, now: bool) -> bool:
+        return now
+
+    def miss(self, compiled: Any, args: tuple) -> Any:
+        """Called by the native core when no entry fits."""
+        fn = compiled.__wrapped__ if isinstance(compiled, _native.CompiledFunction) else compiled
+        code = fn.__code__
+        if not isinstance(compiled, _native.CompiledFunction) and skip.frame_is_skipped(code):
+            _native.set_skip(code, None, True)
+            return None
+        _COMPILED_CODES.add(code)
+        old = _native.set_mode(2, None, None)
+        try:
+            return converter.convert(self, fn, args)
+        finally:
+            _native.set_mode(*old)
+
+
+def context_for(backend: Any, fullgraph: bool, dynamic: bool | None, mode: Any = None, options: Any = None) -> Context:
+    compiler = make_backend(backend, mode=mode, options=options)
+    key = (id(compiler), fullgraph, dynamic)
+    found = _CONTEXTS.get(key)
+    if found is None or found.compiler is not compiler:
+        found = _CONTEXTS[key] = Context(compiler, fullgraph, dynamic)
+    return found
+
+
+def compile(  # noqa: A001 - the name that users know
+    fn: Any = None,
+    *,
+    backend: Any = "inductor",
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """A drop-in for ``torch.compile``.
+
+    ``fn`` is a function, a bound method, a callable object or an ``nn.Module``; without it, a decorator is returned. With
+    ``fullgraph`` a graph break raises ``framegraft.exc.Unsupported``; with ``disable`` the object comes back as it is.
+    """
+    if dynamic not in (None, True, False):
+        raise TypeError(f"dynamic must be None, True or False, not {dynamic!r}")
+    if fn is None:
+        return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options,
+                                 disable=disable)
+    if disable:
+        return fn
+    return _compile_object(context_for(backend, fullgraph, dynamic, mode, options), fn)
+
+
+def _compile_object(ctx: Context, fn: Any) -> Any:
+    if isinstance(fn, _native.CompiledFunction):
+        fn = fn.__wrapped__
+    if isinstance(fn, torch.nn.Module):
+        return OptimizedModule(fn, ctx)
+    if isinstance(fn, types.FunctionType):
+        return _native.CompiledFunction(fn, ctx, ctx.miss)
+    if isinstance(fn, types.MethodType):
+        return types.MethodType(_compile_object(ctx, fn.__func__), fn.__self__)
+    if isinstance(fn, type):
+        if not issubclass(fn, torch.nn.Module):
+            raise TypeError(f"fn must be a function, method, callable object or nn.Module, not the class {fn.__name__}")
+        fn.forward = _compile_object(ctx, fn.forward)
+        return fn
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
+
+    def call_object(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    return functools.update_wrapper(_native.CompiledFunction(call_object, ctx, ctx.miss), fn, updated=())
+
+
+class OptimizedModule(torch.nn.Module):
+    """A compiled ``nn.Module``: calls are captured; state, attributes and modes are the original module's."""
+
+    _orig_mod: torch.nn.Module
+
+    def __init__(self, module: torch.nn.Module, ctx: Context) -> None:
+        torch.nn.Module.__init__(self)
+        self._modules["_orig_mod"] = module
+        object.__setattr__(self, "_fg_ctx", ctx)
+        object.__setattr__(self, "_fg_call", _native.CompiledFunction(_call_module, ctx, ctx.miss))
+        self.__dict__["training"] = module.training
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._fg_call(self._modules["_orig_mod"], *args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        original = self.__dict__["_modules"]["_orig_mod"]
+        return original if name == "_orig_mod" else getattr(original, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.__dict__["_modules"]["_orig_mod"], name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(self.__dict__["_modules"]["_orig_mod"], name)
+
+    @property
+    def training(self) -> bool:  # type: ignore[override]
+        return self.__dict__["_modules"]["_orig_mod"].training
+
+    def train(self, mode: bool = True) -> OptimizedModule:
+        self._orig_mod.train(mode)
+        return self
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return self._orig_mod.state_dict(*args, **kwargs)
+
+    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return self._orig_mod.load_state_dict(*args, **kwargs)
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
+        return self._orig_mod.named_parameters(*args, **kwargs)
+
+    def named_buffers(self, *args: Any, **kwargs: Any) -> Any:
+        return self._orig_mod.named_buffers(*args, **kwargs)
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)  # type: ignore[arg-type]
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._orig_mod[key]  # type: ignore[index]
+
+    def __iter__(self) -> Any:
+        return iter(self._orig_mod)  # type: ignore[call-overload]
+
+    def __dir__(self) -> list[str]:
+        return dir(self._orig_mod)
+
+    def __repr__(self) -> str:
+        return f"OptimizedModule({self._orig_mod!r})"
+
+    def __reduce__(self) -> Any:
+        ctx = self._fg_ctx
+        return _restore_module, (self._orig_mod, ctx.compiler, ctx.fullgraph, ctx.dynamic)
+
+
+def _call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
+    return module(*args, **kwargs)
+
+
+def _restore_module(module: Any, compiler: Any, fullgraph: bool, dynamic: bool | None) -> Any:
+    return _compile_object(context_for(compiler, fullgraph, dynamic), module)
+
+
+class _Mode:
+    """A decorator and context manager that sets this thread's mode."""
+
+    def __init__(self, mode: int, ctx: Any = None) -> None:
+        self._mode = mode
+        self._ctx = ctx
+        self._saved: list = []
+
+    def __enter__(self) -> _Mode:
+        ctx = self._ctx
+        self._saved.append(_native.set_mode(self._mode, ctx, ctx.miss if ctx is not None else None))
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        _native.set_mode(*self._saved.pop())
+
+
+class _Optimize(_Mode):
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(1, ctx)
+
+    def __call__(self, fn: Any) -> Any:
+        return _compile_object(self._ctx, fn)
+
+
+def optimize(backend: Any = "inductor", *, nopython: bool = False, dynamic: bool | None = None) -> _Optimize:
+    """Capture with ``backend``: as a decorator, or ``with optimize(backend): ...`` for every frame called inside."""
+    return _Optimize(context_for(backend, nopython, dynamic))
+
+
+class _Run(_Mode):
+    def __call__(self, fn: Any) -> Any:
+        @functools.wraps(fn)
+        def running(*args: Any, **kwargs: Any) -> Any:
+            with _Run(3):
+                return fn(*args, **kwargs)
+
+        return running
+
+
+def run(fn: Any = None) -> Any:
+    """Use what was compiled, compile nothing new: a context manager, or a decorator of ``fn``."""
+    return _Run(3) if fn is None else _Run(3)(fn)
+
+
+class _Disable(_Mode):
+    def __call__(self, fn: Any) -> Any:
+        return disable(fn)
+
+
+def disable(fn: Any = None) -> Any:
+    """Keep ``fn``, and all that it calls, out of every capture; without ``fn`` a context manager."""
+    if fn is None:
+        return _Disable(2)
+    if isinstance(fn, _native.CompiledFunction):
+        fn = fn.__wrapped__
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
+
+    @functools.wraps(fn)
+    def disabled(*args: Any, **kwargs: Any) -> Any:
+        with _Disable(2):
+            return fn(*args, **kwargs)
+
+    disabled._framegraft_disabled = True  # type: ignore[attr-defined]
+    return disabled
+
+
+def _refuse_disabled(fn: types.FunctionType) -> tuple[str, str] | None:
+    if fn.__dict__.get("_framegraft_disabled"):
+        return ("inline_disabled", f"{fn.__qualname__} is marked with framegraft.disable")
+    return skip.inline_reason(fn)
+
+
+calls.SKIP[0] = _refuse_disabled
+
+
+def reset() -> None:
+    """Forget everything that was compiled."""
+    for code in list(_COMPILED_CODES):
+        _native.clear_cache(code)
+        _native.set_skip(code, None, False)
+    _COMPILED_CODES.clear()
+    _CONTEXTS.clear()
+    records.clear()
+    converter.reset_counter()
+
+
+def is_compiling() -> bool:
+    """False in eager code; a trace takes it for True, as it does torch.compiler.is_compiling()."""
+    return False
+
+
+def graph_break() -> None:
+    """Break the graph here; does nothing in eager code."""
+
+
+@handles(graph_break)
+def _handle_graph_break(tx: Any, args: list, kwargs: dict) -> Any:
+    raise GraphBreak("user_graph_break", "framegraft.graph_break()")
+
+
+HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
+
+
+def allow_in_graph(fn: Any) -> Any:
+    """Put calls of ``fn`` into the graph as one node, without looking inside. ``fn`` must be pure on tensors."""
+    from .tensor.torchops import run_node  # noqa: PLC0415 - the tensor layer is loaded by now
+
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
+    handles(fn)(lambda tx, args, kwargs: run_node(tx, "call_function", fn, args, kwargs))
+    return fn
+
+
+def disallow_in_graph(fn: Any) -> Any:
+    """Break the graph at calls of ``fn``."""
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
+
+    def refuse(tx: Any, args: list, kwargs: dict) -> Any:
+        raise GraphBreak("disallowed_function", getattr(fn, "__qualname__", repr(fn)))
+
+    handles(fn)(refuse)
+    return fn
+
+
+def assume_constant_result(fn: Any) -> Any:
+    """Call ``fn`` once, at capture, and take its result for a constant."""
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
+
+    def evaluate(tx: Any, args: list, kwargs: dict) -> Any:
+        values = [calls.operators.containers.need_constant_deep(a) for a in args]
+        named = {k: calls.operators.containers.need_constant_deep(v) for k, v in kwargs.items()}
+        return wrap_constant(fn(*values, **named))
+
+    handles(fn)(evaluate)
+    return fn
+
+
+def innermost_fn(fn: Any) -> Any:
+    """The user's function inside a compiled one."""
+    if isinstance(fn, OptimizedModule):
+        return _call_module
+    if isinstance(fn, types.MethodType):
+        fn = fn.__func__
+    while isinstance(fn, _native.CompiledFunction):
+        fn = fn.__wrapped__
+    return fn
+
+
+class CacheEntry:
+    """One guarded code: ``check_fn`` (callable on the dict of locals) and ``code``."""
+
+    def __init__(self, entry: Any) -> None:
+        self._entry = entry
+        self.check_fn = entry.info.check_fn
+        self.code = entry.code
+        self.graph_module = entry.info.graph_module
+
+    def __repr__(self) -> str:
+        return f"<CacheEntry of {self.code.co_name}, {len(self.check_fn.code_parts)} guards>"
+
+
+def _debug_get_cache_entry_list(fn: Any) -> list[CacheEntry]:
+    """Cache entries of a function or code object, most recent first."""
+    code = fn if isinstance(fn, types.CodeType) else innermost_fn(fn).__code__
+    return [CacheEntry(e) for e in _native.cache_entries(code)]
+
+
+def break_reasons() -> list[str]:
+    """Every graph break since the last ``reset``, as text."""
+    return [str(b) for b, _ in records.BREAKS]
+
+
+def stats() -> dict[str, int]:
+    """Counts of graphs, operations in them and graph breaks since the last ``reset``."""
+    return dict(records.STATS)
+
+
+class Explanation:
+    """What ``explain`` found."""
+
+    def __init__(self, graphs: list, reasons: list[str], result: Any) -> None:
+        self.graphs = graphs
+        self.graph_count = len(graphs)
+        self.graph_break_count = len(reasons)
+        self.break_reasons = reasons
+        self.op_count = sum(n.op.startswith("call_") for g in graphs for n in g.graph.nodes)
+        self.result = result
+
+    def __repr__(self) -> str:
+        lines = [f"graphs: {self.graph_count}, operations: {self.op_count}, graph breaks: {self.graph_break_count}"]
+        return "\n".join([*lines, *(f"  break: {r}" for r in self.break_reasons)])
+
+
+def explain(fn: Any) -> Callable[..., Explanation]:
+    """``explain(fn)(*args)``: run once, captured anew with the eager backend, and tell graphs, operations and breaks."""
+
+    def explained(*args: Any, **kwargs: Any) -> Explanation:
+        graphs: list = []
+
+        def collect(gm: Any, inputs: list) -> Any:
+            graphs.append(gm)
+            return gm.forward
+
+        before = len(records.BREAKS)
+        compiled = compile(innermost_fn(fn) if not isinstance(fn, torch.nn.Module) else fn, backend=collect)
+        result = compiled(*args, **kwargs)
+        return Explanation(graphs, [str(b) for b, _ in records.BREAKS[before:]], result)
+
+    return explained
+
+
+register_bytecode_hook = records.register_bytecode_hook

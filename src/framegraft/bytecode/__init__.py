@@ -1,0 +1,1 @@
+"""CPython bytecode as canonical instructions, and back."""

@@ -1,0 +1,214 @@
+"""Side effects: what the trace changed in objects from outside, replayed after the graph has run.
+
+All values are evaluated before the first store, so that no load sees a store.
+"""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any
+
+import torch
+
+from ..model.value import (
+    MISSING,
+    CellVariable,
+    DictVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    VariableTracker,
+)
+from .codegen import Codegen
+
+
+class Effect:
+    """One change: ``values`` are evaluated first, ``store(cg, names)`` then uses them by their temporaries' names."""
+
+    def __init__(self, values: list[Any], store: Any) -> None:
+        self.values = values
+        self.store = store
+
+
+class Owner(VariableTracker):
+    """Stands for the object at a source, whatever the trace made of it."""
+
+    __slots__ = ()
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+
+def collect(state: Any) -> list[Effect]:
+    """The differences between frame entry and now, in order of first change."""
+    effects: list[Effect] = []
+    for tracker in list(state.mutated.values()):
+        if tracker.source is None:
+            continue
+        _COLLECT[type(tracker)](tracker, effects)
+    for scope in state.scopes.values():
+        for name, value in scope.stores.items():
+            effects.append(_global_store(state, scope, name, value))
+    return effects
+
+
+def _fast(cg: Codegen, name: str) -> None:
+    cg.op("LOAD_FAST", name)
+
+
+def _list(tracker: ListVariable, effects: list[Effect]) -> None:
+    items = ListVariable(list(tracker.items))
+
+    def store(cg: Codegen, names: list[str]) -> None:
+        if type(tracker.value) is list:
+            _fast(cg, names[0])
+            _fast(cg, names[1])
+            cg.op("LOAD_CONST", None)
+            cg.op("LOAD_CONST", None)
+            cg.op("BUILD_SLICE", 2)
+            cg.op("STORE_SUBSCR")
+            return
+        cg.load_object(list)
+        cg.op("LOAD_ATTR", "__setitem__")
+        _fast(cg, names[1])
+        cg.op("LOAD_CONST", None)
+        cg.op("LOAD_CONST", None)
+        cg.op("BUILD_SLICE", 2)
+        _fast(cg, names[0])
+        cg.call(3)
+        cg.op("POP_TOP")
+
+    effects.append(Effect([items, Owner(tracker.source)], store))
+
+
+def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
+    base = collections.OrderedDict if isinstance(tracker.value, collections.OrderedDict) else dict
+    plain = type(tracker.value) is dict
+    changed = [(key, pair) for key, pair in tracker.items.items()
+               if tracker.fetched.get(key) is not pair[1] or key in tracker.deleted]
+    for key in tracker.deleted:
+
+        def delete(cg: Codegen, names: list[str], key: Any = key) -> None:
+            cg.load_object(base)
+            cg.op("LOAD_ATTR", "__delitem__")
+            _fast(cg, names[0])
+            cg.load_object(key)
+            cg.call(2)
+            cg.op("POP_TOP")
+
+        effects.append(Effect([Owner(tracker.source)], delete))
+    for _key, (key_tracker, value) in changed:
+
+        def store(cg: Codegen, names: list[str]) -> None:
+            if plain:
+                _fast(cg, names[0])
+                _fast(cg, names[1])
+                _fast(cg, names[2])
+                cg.op("STORE_SUBSCR")
+                return
+            cg.load_object(base)
+            cg.op("LOAD_ATTR", "__setitem__")
+            _fast(cg, names[1])
+            _fast(cg, names[2])
+            _fast(cg, names[0])
+            cg.call(3)
+            cg.op("POP_TOP")
+
+        effects.append(Effect([value, Owner(tracker.source), key_tracker], store))
+
+
+def _set(tracker: SetVariable, effects: list[Effect]) -> None:
+    items = ListVariable(list(tracker.items.values()))
+
+    def store(cg: Codegen, names: list[str]) -> None:
+        for method, args in (("clear", ()), ("update", (names[0],))):
+            cg.load_object(set)
+            cg.op("LOAD_ATTR", method)
+            _fast(cg, names[1])
+            for name in args:
+                _fast(cg, name)
+            cg.call(1 + len(args))
+            cg.op("POP_TOP")
+
+    effects.append(Effect([items, Owner(tracker.source)], store))
+
+
+def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
+    custom = not isinstance(tracker.value, (types.ModuleType, types.FunctionType)) and isinstance(
+        getattr(tracker.cls, "__setattr__", None), types.FunctionType)
+    for attr, value in tracker.attrs.items():
+
+        def store(cg: Codegen, names: list[str], attr: str = attr, value: Any = value) -> None:
+            if value is MISSING:
+                _fast(cg, names[0])
+                cg.op("DELETE_ATTR", attr)
+            elif custom:
+                cg.load_object(object)
+                cg.op("LOAD_ATTR", "__setattr__")
+                _fast(cg, names[0])
+                cg.op("LOAD_CONST", attr)
+                _fast(cg, names[1])
+                cg.call(3)
+                cg.op("POP_TOP")
+            else:
+                _fast(cg, names[1])
+                _fast(cg, names[0])
+                cg.op("STORE_ATTR", attr)
+
+        values = [Owner(tracker.source)] if value is MISSING else [Owner(tracker.source), value]
+        effects.append(Effect(values, store))
+
+
+def _cell(tracker: CellVariable, effects: list[Effect]) -> None:
+    def store(cg: Codegen, names: list[str]) -> None:
+        if tracker.contents is MISSING:
+            _fast(cg, names[0])
+            cg.op("DELETE_ATTR", "cell_contents")
+        else:
+            _fast(cg, names[1])
+            _fast(cg, names[0])
+            cg.op("STORE_ATTR", "cell_contents")
+
+    values = [Owner(tracker.source)]
+    effects.append(Effect(values if tracker.contents is MISSING else [*values, tracker.contents], store))
+
+
+def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
+    at_root = scope is state.root.scope
+
+    def store(cg: Codegen, names: list[str]) -> None:
+        if at_root:
+            if value is MISSING:
+                cg.op("DELETE_GLOBAL", name)
+            else:
+                _fast(cg, names[0])
+                cg.op("STORE_GLOBAL", name)
+            return
+        if value is not MISSING:
+            _fast(cg, names[0])
+        cg.load_object(scope.real)
+        cg.op("LOAD_CONST", name)
+        cg.op("DELETE_SUBSCR" if value is MISSING else "STORE_SUBSCR")
+
+    return Effect([] if value is MISSING else [value], store)
+
+
+def restore_modes(cg: Codegen, state: Any) -> None:
+    """Leave grad mode as the program has it here; the graph may have kept its own switches to itself."""
+    if state.graph.changes_modes:
+        cg.load_object(torch._C._set_grad_enabled)
+        cg.op("LOAD_CONST", torch.is_grad_enabled())
+        cg.call(1)
+        cg.op("POP_TOP")
+
+
+_COLLECT: dict[type, Any] = {
+    ListVariable: _list,
+    DictVariable: _dict,
+    SetVariable: _set,
+    ObjectVariable: _object,
+    CellVariable: _cell,
+}
+
+__all__ = ["Effect", "Owner", "collect", "restore_modes"]

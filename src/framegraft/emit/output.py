@@ -1,0 +1,239 @@
+"""From a finished or broken trace to transformed bytecode: graph call, live values, side effects, the break, resume calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..bytecode.flow import stack_effect
+from ..bytecode.ir import ExceptionHandler, Instruction
+from ..errors import GraphBreak
+from ..interp.unwind import PreviousException
+from ..model.source import instr
+from ..model.value import LazyVariable, TensorVariable, VariableTracker
+from . import effects as fx
+from .codegen import Codegen, children
+from .resume import CELL, ResumePoint, live_at, resume_code
+
+TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
+CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
+
+
+class Segment:
+    """Emission of one trace of the root frame."""
+
+    def __init__(self, state: Any, root: Any, names: Any, compile_graph: Any, make_resume: Any) -> None:
+        self.state = state
+        self.root = root
+        self.cg = Codegen(state, names)
+        self.names = names
+        self.compile_graph = compile_graph  # (graph module, inputs) -> name of the compiled function in the globals
+        self.make_resume = make_resume  # (code) -> name of the resume function in the globals
+
+    # -- a finished trace
+
+    def finish_return(self, value: VariableTracker) -> list[Instruction]:
+        self._state([value], {})
+        self.cg.op("RETURN_VALUE")
+        return self.cg.out
+
+    # -- a broken trace
+
+    def finish_break(self, inst: Instruction) -> list[Instruction]:
+        if inst.op in CANNOT_RUN or inst.offset < 0:
+            raise GraphBreak("skipped_frame", f"a break at {inst.op}")
+        root = self.root
+        targets = _successors(root, inst)
+        wanted: set[str] = set()
+        for target in targets:
+            wanted |= live_at(root.code, target)
+        if inst.handler is not None:
+            wanted |= live_at(root.code, inst.handler.target)
+        if inst.op in ("LOAD_FAST", "DELETE_FAST"):
+            wanted.add(inst.arg)
+        bound = {n: v for n, v in root.locals.items() if n in wanted}
+        for name, cell in root.cells.items():
+            bound[CELL + name] = cell
+        self._state(list(root.stack), bound)
+        self._run_instruction(inst, targets, set(bound))
+        return self.cg.out
+
+    def _run_instruction(self, inst: Instruction, targets: list[Instruction], bound: set[str]) -> None:
+        cg, depth = self.cg, len(self.root.stack)
+        copy = self._executable(inst)
+        copy.positions = inst.positions
+        cg.emit(copy)
+        if inst.op == "STORE_FAST":
+            bound.add(inst.arg)
+        elif inst.op == "DELETE_FAST":
+            bound.discard(inst.arg)
+        if inst.op not in TERMINATORS:
+            after = depth + _effect(inst, False)
+            self._resume(targets[0], after, bound)
+            if inst.target is not None:
+                mark = len(cg.out)
+                self._resume(inst.target, depth + _effect(inst, True), bound)
+                copy.target = cg.out[mark]
+        if inst.handler is not None:
+            handler = inst.handler
+            mark = len(cg.out)
+            self._resume(handler.target, handler.depth + handler.lasti + 1, bound)
+            copy.handler = ExceptionHandler(cg.out[mark], handler.depth, handler.lasti)
+
+    def _executable(self, inst: Instruction) -> Instruction:
+        """The instruction as the transformed frame can run it: cells are plain locals there."""
+        cg = self.cg
+        copy = instr(inst.op, inst.arg)
+        if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE"):
+            cg.op("LOAD_FAST", CELL + inst.arg)
+            attr = "cell_contents"
+            if inst.op == "LOAD_CLOSURE":
+                cg.out.pop()
+                return instr("LOAD_FAST", CELL + inst.arg)
+            return instr({"L": "LOAD_ATTR", "S": "STORE_ATTR", "D": "DELETE_ATTR"}[inst.op[0]], attr)
+        return copy
+
+    def _resume(self, target: Instruction, depth: int, bound: set[str]) -> None:
+        """Call the resume function for ``target``; its ``depth`` stack values are on the real stack. Then return."""
+        cg = self.cg
+        cells = [n for n in self.root.cells if CELL + n in bound]
+        point = ResumePoint(self.root.code, target, depth, bound, cells)
+        stack_names = [f"__stack_{i}" for i in range(depth)]
+        for name in reversed(stack_names):
+            cg.op("STORE_FAST", name)
+        cg.op("LOAD_GLOBAL", self.make_resume(resume_code(point), point.offset))
+        for name in stack_names:
+            cg.op("LOAD_FAST", name)
+        for name in cells:
+            cg.op("LOAD_FAST", CELL + name)
+        for name in point.names:
+            cg.op("LOAD_FAST", name)
+        cg.call(len(point.arguments))
+        cg.op("RETURN_VALUE")
+
+    # -- the state at the end of the trace
+
+    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> None:
+        state, cg = self.state, self.cg
+        effects = fx.collect(state)
+        changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
+        uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
+        for effect in effects:
+            uses.extend(effect.values)
+        outputs = _graph_values(uses)
+        if state.graph.call_count or outputs:
+            if self._quick(outputs, stack, changed, effects):
+                return
+            self._call_graph(outputs)
+            for index, tracker in enumerate(outputs):
+                name = f"__graph_out_{index}"
+                cg.op("STORE_FAST", name)
+                cg.graph_outputs[id(tracker)] = name
+        prepared: list[tuple[fx.Effect, list[str]]] = []
+        for effect in effects:
+            names = []
+            for value in effect.values:
+                cg.load_source(value.source) if isinstance(value, fx.Owner) else cg.load(value)
+                names.append(cg.temp())
+                cg.op("STORE_FAST", names[-1])
+            prepared.append((effect, names))
+        saved: list[tuple[str, str]] = []
+        for name, value in changed.items():
+            cg.load(value)
+            saved.append((name, cg.temp()))
+            cg.op("STORE_FAST", saved[-1][1])
+        self._push_stack(stack)
+        for effect, names in prepared:
+            effect.store(cg, names)
+        fx.restore_modes(cg, state)
+        for name, temp in saved:
+            cg.op("LOAD_FAST", temp)
+            cg.op("STORE_FAST", name)
+
+    def _push_stack(self, stack: list[VariableTracker]) -> None:
+        cg = self.cg
+        index = 0
+        while index < len(stack):
+            item = stack[index]
+            if isinstance(item, PreviousException):
+                # Handling the exception for real, so that sys.exc_info() and POP_EXCEPT agree.
+                cg.load(item.current)
+                cg.op("PUSH_EXC_INFO")
+                follows = stack[index + 1] if index + 1 < len(stack) else None
+                if follows is item.current:
+                    index += 1
+                else:
+                    cg.op("POP_TOP")
+            else:
+                cg.load(item)
+            index += 1
+
+    def _call_graph(self, outputs: list[TensorVariable]) -> None:
+        cg, graph = self.cg, self.state.graph
+        module = graph.finish(outputs)
+        name = self.compile_graph(module, graph.inputs)
+        cg.op("LOAD_GLOBAL", name)
+        for tracker in graph.inputs:
+            cg.load_source(tracker.source)
+        cg.call(len(graph.inputs))
+        if outputs:
+            cg.op("UNPACK_SEQUENCE", len(outputs))
+        else:
+            cg.op("POP_TOP")
+
+    def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
+        """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""
+        if effects or self.state.graph.changes_modes or len(outputs) != len(changed) + len(stack):
+            return False
+        wanted = [*changed.values(), *reversed(stack)]
+        if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):
+            return False
+        self._call_graph(outputs)
+        for name in changed:
+            self.cg.op("STORE_FAST", name)
+        return True
+
+
+def _inner(tracker: VariableTracker) -> VariableTracker | None:
+    return tracker.tracker if isinstance(tracker, LazyVariable) else tracker
+
+
+def _unchanged(name: str, tracker: VariableTracker) -> bool:
+    """Whether the frame's own local still holds this value: it does while the value came from that very parameter."""
+    source = tracker.source
+    return source is not None and source.access == "ARG" and source.key[1] == name
+
+
+def _graph_values(uses: list[VariableTracker]) -> list[TensorVariable]:
+    """Tensors that must leave the graph, in the order of their first use."""
+    outputs: list[TensorVariable] = []
+    seen: set[int] = set()
+    stack = list(reversed(uses))
+    while stack:
+        tracker = stack.pop()
+        if id(tracker) in seen:
+            continue
+        seen.add(id(tracker))
+        if isinstance(tracker, TensorVariable):
+            if tracker.source is None:
+                outputs.append(tracker)
+            continue
+        if tracker.source is not None and not isinstance(tracker, (LazyVariable, fx.Owner)):
+            continue  # loaded from where it came from; its changes are effects of their own
+        stack.extend(reversed(children(tracker)))
+    return outputs
+
+
+def _successors(root: Any, inst: Instruction) -> list[Instruction]:
+    if inst.op in TERMINATORS:
+        return []
+    targets = [root.instructions[inst.index + 1]]
+    if inst.target is not None:
+        targets.append(inst.target)
+    return targets
+
+
+def _effect(inst: Instruction, jump: bool) -> int:
+    return stack_effect(inst, jump)
+
+
+__all__ = ["Segment"]

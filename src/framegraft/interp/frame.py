@@ -1,0 +1,164 @@
+"""InstructionTranslator: one frame of the traced program, executed on trackers instead of objects.
+
+Each canonical instruction has one rule in ``RULES``; the loop is a table look-up. A rule may raise UserRaise (the traced
+program raises: the frame's handlers are searched as CPython's exception table would be) or GraphBreak.
+"""
+
+from __future__ import annotations
+
+from types import CodeType
+from typing import Any
+
+from ..bytecode.decode import decode
+from ..bytecode.ir import Instruction
+from ..errors import GraphBreak, UserRaise
+from ..model.value import MISSING, NONE, CellVariable, LazyVariable, VariableTracker
+from .state import GlobalScope, TraceState, realize
+
+RULES: dict[str, Any] = {}
+_DECODED: dict[int, tuple[CodeType, list[Instruction]]] = {}
+
+CO_VARARGS, CO_VARKEYWORDS, CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 4, 8, 32, 128, 512
+
+
+def rule(*ops: str) -> Any:
+    def register(fn: Any) -> Any:
+        for op in ops:
+            RULES[op] = fn
+        return fn
+
+    return register
+
+
+def instructions_of(code: CodeType) -> list[Instruction]:
+    """Decoded instructions of ``code``, decoded once per code object."""
+    found = _DECODED.get(id(code))
+    if found is None:
+        found = _DECODED[id(code)] = (code, decode(code))
+        for inst in found[1]:
+            inst.run = RULES.get(inst.op, _unsupported)
+    return found[1]
+
+
+def _unsupported(tx: InstructionTranslator, inst: Instruction) -> None:
+    raise GraphBreak("unsupported_opcode", inst.op)
+
+
+class InstructionTranslator:
+    """Symbolic execution of one code object."""
+
+    def __init__(
+        self, state: TraceState, code: CodeType, scope: GlobalScope, instructions: list[Instruction] | None = None
+    ) -> None:
+        self.state = state
+        self.code = code
+        self.scope = scope
+        self.instructions = instructions if instructions is not None else instructions_of(code)
+        self.ip = 0
+        self.inst: Instruction = self.instructions[0]
+        self.stack: list[VariableTracker] = []
+        self.locals: dict[str, VariableTracker] = {}
+        self.cells: dict[str, CellVariable] = {}
+        self.fn: Any = None  # the real function being executed, where there is one
+        self.first_arg: Any = None  # for zero-argument super()
+        self.result: Any = None
+        self.names: dict[str, VariableTracker] | None = None  # class bodies
+        self.steps = 0
+
+    def line(self) -> int:
+        positions = self.inst.positions
+        return (positions[0] if positions else None) or self.code.co_firstlineno
+
+    # -- the stack
+
+    def push(self, tracker: VariableTracker) -> None:
+        self.stack.append(tracker)
+
+    def pop(self) -> VariableTracker:
+        """Pop a value that the rule will look at."""
+        tracker = self.stack.pop()
+        return realize(tracker, self.state) if type(tracker) is LazyVariable else tracker
+
+    def popn(self, n: int) -> list[VariableTracker]:
+        """Pop ``n`` values that are only passed on."""
+        if not n:
+            return []
+        items = self.stack[-n:]
+        del self.stack[-n:]
+        return items
+
+    # -- the loop
+
+    def run(self) -> tuple[str, VariableTracker]:
+        """Execute until the frame returns ("return", value) or yields ("yield", value)."""
+        state = self.state
+        state.frames.append(self)
+        try:
+            while True:
+                inst = self.instructions[self.ip]
+                self.inst = inst
+                self.ip += 1
+                self.step_hook(inst)
+                try:
+                    signal = inst.run(self, inst)
+                except UserRaise as raised:
+                    self.unwind(raised)
+                    continue
+                if signal is not None:
+                    return signal
+        finally:
+            state.frames.pop()
+
+    def step_hook(self, inst: Instruction) -> None:
+        state = self.state
+        state.steps += 1
+        if state.steps > state.config.max_trace_steps:
+            raise GraphBreak("untraceable_call", f"more than {state.config.max_trace_steps} instructions in one trace")
+
+    def unwind(self, raised: UserRaise) -> None:
+        """Go on in the handler that covers the current instruction, or raise on (CPython: exception_unwind)."""
+        inst = self.inst
+        handler = inst.handler
+        value = raised.value
+        if handler is None:
+            raise raised
+        del self.stack[handler.depth :]
+        if handler.lasti:
+            self.stack.append(NONE)
+        self.stack.append(value)
+        self.jump(handler.target)
+
+    def jump(self, target: Instruction | None) -> None:
+        assert target is not None
+        self.ip = target.index
+
+
+class RootTranslator(InstructionTranslator):
+    """The frame that is being converted: it knows where it must break and counts its own instructions."""
+
+    def __init__(self, state: TraceState, code: CodeType, scope: GlobalScope, instructions: list[Instruction]) -> None:
+        super().__init__(state, code, scope, instructions)
+        self.stop_at: dict[int, GraphBreak] = {}
+        self.clean: tuple[int, int] = (0, 0)
+
+    def step_hook(self, inst: Instruction) -> None:
+        super().step_hook(inst)
+        planned = self.stop_at.get(self.steps)
+        if planned is not None:
+            raise planned
+        forced = self.state.config.force_break_at
+        if forced is not None and forced == self.steps and inst.op not in UNBREAKABLE:
+            raise GraphBreak("forced_break", f"before {inst.op}")
+        self.steps += 1
+        self.clean = (len(self.stack), self.state.dirty)
+
+
+UNBREAKABLE = frozenset(("RETURN_GENERATOR", "YIELD_VALUE", "SEND", "JUMP"))
+
+
+def load_cell(tx: InstructionTranslator, name: str) -> CellVariable:
+    return tx.cells[name]
+
+
+def missing(value: Any) -> bool:
+    return value is MISSING

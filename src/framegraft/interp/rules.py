@@ -1,0 +1,487 @@
+"""Rules of the instructions: stack, names, containers, jumps, calls."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..bytecode.ir import Instruction
+from ..errors import GraphBreak, UserRaise
+from ..model.value import (
+    MISSING,
+    NONE,
+    CellVariable,
+    ConstantVariable,
+    DictVariable,
+    FunctionVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    SliceVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from ..semantics import core
+from .frame import InstructionTranslator as Tx
+from .frame import rule
+from .state import realize, user_error
+
+
+@rule("POP_TOP")
+def pop_top(tx: Tx, inst: Instruction) -> None:
+    tx.stack.pop()
+
+
+@rule("COPY")
+def copy(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(tx.stack[-inst.arg])
+
+
+@rule("SWAP")
+def swap(tx: Tx, inst: Instruction) -> None:
+    stack, n = tx.stack, inst.arg
+    stack[-1], stack[-n] = stack[-n], stack[-1]
+
+
+@rule("LOAD_CONST")
+def load_const(tx: Tx, inst: Instruction) -> None:
+    value = inst.arg
+    if type(value) is tuple:
+        tx.stack.append(core.wrap_constant(value))
+    else:
+        tx.stack.append(constant(value))
+
+
+@rule("LOAD_FAST")
+def load_fast(tx: Tx, inst: Instruction) -> None:
+    try:
+        tx.stack.append(tx.locals[inst.arg])
+    except KeyError:
+        raise UserRaise(
+            user_error(UnboundLocalError, f"cannot access local variable '{inst.arg}' where it is not associated with a value")
+        ) from None
+
+
+@rule("STORE_FAST")
+def store_fast(tx: Tx, inst: Instruction) -> None:
+    tx.locals[inst.arg] = tx.stack.pop()
+
+
+@rule("DELETE_FAST")
+def delete_fast(tx: Tx, inst: Instruction) -> None:
+    if tx.locals.pop(inst.arg, None) is None:
+        raise UserRaise(
+            user_error(UnboundLocalError, f"cannot access local variable '{inst.arg}' where it is not associated with a value")
+        )
+
+
+def _cell_contents(tx: Tx, name: str) -> VariableTracker:
+    cell = tx.cells[name]
+    value = core.cell_contents(tx, cell)
+    if value is MISSING:
+        if name in tx.code.co_freevars:
+            text = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
+            raise UserRaise(user_error(NameError, text))
+        text = f"cannot access local variable '{name}' where it is not associated with a value"
+        raise UserRaise(user_error(UnboundLocalError, text))
+    return value
+
+
+@rule("LOAD_DEREF")
+def load_deref(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(_cell_contents(tx, inst.arg))
+
+
+@rule("STORE_DEREF")
+def store_deref(tx: Tx, inst: Instruction) -> None:
+    core.store_cell(tx, tx.cells[inst.arg], tx.stack.pop())
+
+
+@rule("DELETE_DEREF")
+def delete_deref(tx: Tx, inst: Instruction) -> None:
+    _cell_contents(tx, inst.arg)
+    core.store_cell(tx, tx.cells[inst.arg], MISSING)
+
+
+@rule("LOAD_CLOSURE")
+def load_closure(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(tx.cells[inst.arg])
+
+
+@rule("STORE_CELL")
+def store_cell_slot(tx: Tx, inst: Instruction) -> None:
+    cell = tx.pop()
+    assert isinstance(cell, CellVariable)
+    tx.cells[inst.arg] = cell
+
+
+@rule("LOAD_GLOBAL")
+def load_global(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(core.load_global(tx, tx.scope, inst.arg))
+
+
+@rule("STORE_GLOBAL")
+def store_global(tx: Tx, inst: Instruction) -> None:
+    tx.scope.stores[inst.arg] = tx.stack.pop()
+    tx.state.dirty += 1
+
+
+@rule("DELETE_GLOBAL")
+def delete_global(tx: Tx, inst: Instruction) -> None:
+    if core.lookup_global(tx, tx.scope, inst.arg) is None:
+        raise UserRaise(user_error(NameError, f"name '{inst.arg}' is not defined"))
+    tx.scope.stores[inst.arg] = MISSING
+    tx.state.dirty += 1
+
+
+@rule("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_BUILD_CLASS", "IMPORT_FROM_STAR")
+def class_body(tx: Tx, inst: Instruction) -> None:
+    raise GraphBreak("unsupported_opcode", f"{inst.op} (a class definition)")
+
+
+@rule("LOAD_ATTR")
+def load_attr(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(core.get_attr(tx, tx.pop(), inst.arg))
+
+
+@rule("STORE_ATTR")
+def store_attr(tx: Tx, inst: Instruction) -> None:
+    obj = tx.pop()
+    core.set_attr(tx, obj, inst.arg, tx.stack.pop())
+
+
+@rule("DELETE_ATTR")
+def delete_attr(tx: Tx, inst: Instruction) -> None:
+    core.del_attr(tx, tx.pop(), inst.arg)
+
+
+@rule("APPLY")
+def apply(tx: Tx, inst: Instruction) -> None:
+    fn, n = inst.arg
+    args = tx.popn(n)
+    state = tx.state
+    tx.stack.append(core.apply(tx, fn, [realize(a, state) for a in args]))
+
+
+@rule("STORE_SUBSCR")
+def store_subscr(tx: Tx, inst: Instruction) -> None:
+    value, obj, key = tx.popn(3)
+    core.set_item(tx, realize(obj, tx.state), realize(key, tx.state), value)
+
+
+@rule("DELETE_SUBSCR")
+def delete_subscr(tx: Tx, inst: Instruction) -> None:
+    obj, key = tx.popn(2)
+    core.del_item(tx, realize(obj, tx.state), realize(key, tx.state))
+
+
+@rule("FORMAT_VALUE")
+def format_value(tx: Tx, inst: Instruction) -> None:
+    conversion, has_spec = inst.arg
+    spec = tx.pop() if has_spec else constant("")
+    value = tx.pop()
+    tx.stack.append(core.format_value(tx, value, conversion, spec))
+
+
+@rule("BUILD_STRING")
+def build_string(tx: Tx, inst: Instruction) -> None:
+    parts = [core.need_constant(realize(p, tx.state), "a part of an f-string") for p in tx.popn(inst.arg)]
+    tx.stack.append(constant("".join(parts)))
+
+
+@rule("BUILD_TUPLE")
+def build_tuple(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(TupleVariable(tx.popn(inst.arg)))
+
+
+@rule("BUILD_LIST")
+def build_list(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(ListVariable(tx.popn(inst.arg)))
+
+
+@rule("BUILD_SET")
+def build_set(tx: Tx, inst: Instruction) -> None:
+    result = SetVariable({})
+    for item in tx.popn(inst.arg):
+        core.set_add(tx, result, realize(item, tx.state))
+    tx.stack.append(result)
+
+
+@rule("BUILD_MAP")
+def build_map(tx: Tx, inst: Instruction) -> None:
+    flat = tx.popn(2 * inst.arg)
+    result = DictVariable({})
+    for key, value in zip(flat[::2], flat[1::2], strict=True):
+        core.dict_set(tx, result, realize(key, tx.state), value)
+    tx.stack.append(result)
+
+
+@rule("BUILD_MAP_KEYS")
+def build_map_keys(tx: Tx, inst: Instruction) -> None:
+    keys = core.sequence_items(tx, tx.pop())
+    result = DictVariable({})
+    for key, value in zip(keys, tx.popn(inst.arg), strict=True):
+        core.dict_set(tx, result, realize(key, tx.state), value)
+    tx.stack.append(result)
+
+
+@rule("BUILD_SLICE")
+def build_slice(tx: Tx, inst: Instruction) -> None:
+    items = [realize(i, tx.state) for i in tx.popn(inst.arg)]
+    tx.stack.append(SliceVariable(items if len(items) == 3 else [*items, NONE]))
+
+
+@rule("LIST_TO_TUPLE")
+def list_to_tuple(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(TupleVariable(list(core.sequence_items(tx, tx.pop()))))
+
+
+@rule("GET_LEN")
+def get_len(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(core.apply(tx, len, [realize(tx.stack[-1], tx.state)]))
+
+
+@rule("LIST_APPEND")
+def list_append(tx: Tx, inst: Instruction) -> None:
+    item = tx.stack.pop()
+    target = realize(tx.stack[-inst.arg], tx.state)
+    assert isinstance(target, ListVariable)
+    target.items.append(item)
+    tx.state.mark_mutated(target)
+
+
+@rule("SET_ADD")
+def set_add(tx: Tx, inst: Instruction) -> None:
+    item = tx.pop()
+    core.set_add(tx, tx.stack[-inst.arg], item)
+
+
+@rule("MAP_ADD")
+def map_add(tx: Tx, inst: Instruction) -> None:
+    value = tx.stack.pop()
+    key = tx.pop()
+    core.dict_set(tx, tx.stack[-inst.arg], key, value)
+
+
+@rule("LIST_EXTEND")
+def list_extend(tx: Tx, inst: Instruction) -> None:
+    iterable = tx.pop()
+    target = tx.stack[-inst.arg]
+    assert isinstance(target, ListVariable)
+    target.items.extend(core.unpack_iterable(tx, iterable))
+    tx.state.mark_mutated(target)
+
+
+@rule("SET_UPDATE")
+def set_update(tx: Tx, inst: Instruction) -> None:
+    iterable = tx.pop()
+    for item in core.unpack_iterable(tx, iterable):
+        core.set_add(tx, tx.stack[-inst.arg], realize(item, tx.state))
+
+
+@rule("DICT_UPDATE", "DICT_MERGE")
+def dict_update(tx: Tx, inst: Instruction) -> None:
+    other = tx.pop()
+    target = tx.stack[-inst.arg]
+    assert isinstance(target, DictVariable)
+    for key, value in core.mapping_items(tx, other):
+        if inst.op == "DICT_MERGE" and core.hash_key(tx, key) in target.items:
+            raise GraphBreak("raised_exception", "a keyword argument is given twice")
+        core.dict_set(tx, target, key, value)
+
+
+@rule("UNPACK_SEQUENCE")
+def unpack_sequence(tx: Tx, inst: Instruction) -> None:
+    items = core.unpack_iterable(tx, tx.pop())
+    if len(items) < inst.arg:
+        text = f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
+        raise UserRaise(user_error(ValueError, text))
+    if len(items) > inst.arg:
+        raise UserRaise(user_error(ValueError, f"too many values to unpack (expected {inst.arg})"))
+    tx.stack.extend(reversed(items))
+
+
+@rule("UNPACK_EX")
+def unpack_ex(tx: Tx, inst: Instruction) -> None:
+    before, after = inst.arg
+    items = core.unpack_iterable(tx, tx.pop())
+    if len(items) < before + after:
+        text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
+        raise UserRaise(user_error(ValueError, text))
+    end = len(items) - after
+    tx.stack.extend(reversed([*items[:before], ListVariable(items[before:end]), *items[end:]]))
+
+
+@rule("JUMP")
+def jump(tx: Tx, inst: Instruction) -> None:
+    tx.jump(inst.target)
+
+
+@rule("POP_JUMP_IF")
+def pop_jump_if(tx: Tx, inst: Instruction) -> None:
+    value = tx.pop()
+    kind = inst.arg
+    if kind == "true":
+        taken = core.truth(tx, value)
+    elif kind == "false":
+        taken = not core.truth(tx, value)
+    else:
+        is_none = isinstance(value, ConstantVariable) and value.value is None
+        taken = is_none if kind == "none" else not is_none
+    if taken:
+        tx.jump(inst.target)
+
+
+@rule("FOR_ITER")
+def for_iter(tx: Tx, inst: Instruction) -> None:
+    iterator = realize(tx.stack[-1], tx.state)
+    item = core.next_item(tx, iterator)
+    if item is None:
+        tx.stack.pop()
+        tx.jump(inst.target)
+    else:
+        tx.stack.append(item)
+
+
+@rule("CALL")
+def call(tx: Tx, inst: Instruction) -> None:
+    npos, names = inst.arg
+    values = tx.popn(npos + len(names))
+    fn = tx.pop()
+    kwargs = dict(zip(names, values[npos:], strict=True)) if names else {}
+    tx.stack.append(core.call(tx, fn, values[:npos], kwargs))
+
+
+@rule("CALL_EX")
+def call_ex(tx: Tx, inst: Instruction) -> None:
+    kwargs: dict[str, VariableTracker] = {}
+    if inst.arg:
+        for key, value in core.mapping_items(tx, tx.pop()):
+            kwargs[core.need_constant(key, "a keyword name")] = value
+    args = core.unpack_iterable(tx, tx.pop())
+    fn = tx.pop()
+    tx.stack.append(core.call(tx, fn, args, kwargs))
+
+
+@rule("MAKE_FUNCTION")
+def make_function(tx: Tx, inst: Instruction) -> None:
+    code = core.need_constant(tx.pop(), "code")
+    fn = FunctionVariable(code, tx.scope, code.co_qualname)
+    if inst.arg & 8:
+        fn.closure = list(core.sequence_items(tx, tx.pop()))
+    if inst.arg & 4:
+        fn.annotations = tx.pop()
+    if inst.arg & 2:
+        fn.kwdefaults = tx.pop()
+    if inst.arg & 1:
+        fn.defaults = tx.pop()
+    tx.stack.append(fn)
+
+
+@rule("IMPORT_NAME")
+def import_name(tx: Tx, inst: Instruction) -> None:
+    fromlist = core.need_constant_deep(tx.pop())
+    level = core.need_constant(tx.pop(), "import level")
+    tx.stack.append(core.import_module(tx, inst.arg, fromlist, level))
+
+
+@rule("IMPORT_FROM")
+def import_from(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(core.get_attr(tx, realize(tx.stack[-1], tx.state), inst.arg))
+
+
+@rule("RETURN_VALUE")
+def return_value(tx: Tx, inst: Instruction) -> tuple[str, VariableTracker]:
+    return ("return", tx.stack.pop())
+
+
+@rule("RETURN_GENERATOR")
+def return_generator(tx: Tx, inst: Instruction) -> None:
+    return None
+
+
+@rule("YIELD_VALUE")
+def yield_value(tx: Tx, inst: Instruction) -> tuple[str, VariableTracker]:
+    return ("yield", tx.stack.pop())
+
+
+@rule("GET_YIELD_FROM_ITER")
+def get_yield_from_iter(tx: Tx, inst: Instruction) -> None:
+    tx.stack.append(core.apply(tx, iter, [tx.pop()]))
+
+
+@rule("SEND")
+def send(tx: Tx, inst: Instruction) -> None:
+    value = tx.stack.pop()
+    done, result = core.send(tx, realize(tx.stack[-1], tx.state), realize(value, tx.state))
+    if done:
+        tx.stack.pop()
+        tx.stack.append(result)
+        tx.jump(inst.target)
+    else:
+        tx.stack.append(result)
+
+
+def _is_exception_class(value: Any) -> bool:
+    return isinstance(value, type) and issubclass(value, BaseException)
+
+
+@rule("MATCH_SEQUENCE", "MATCH_MAPPING")
+def match_kind(tx: Tx, inst: Instruction) -> None:
+    flag = 1 << 5 if inst.op == "MATCH_SEQUENCE" else 1 << 6
+    cls = realize(tx.stack[-1], tx.state).python_type()
+    tx.stack.append(constant(bool(cls.__flags__ & flag)))
+
+
+@rule("MATCH_KEYS")
+def match_keys(tx: Tx, inst: Instruction) -> None:
+    keys = core.sequence_items(tx, realize(tx.stack[-1], tx.state))
+    subject = realize(tx.stack[-2], tx.state)
+    if not isinstance(subject, DictVariable):
+        raise GraphBreak("unsupported_opcode", "match on a mapping that is no dict")
+    values = []
+    for key in keys:
+        found = core.dict_get(tx, subject, realize(key, tx.state))
+        if found is None:
+            tx.stack.append(NONE)
+            return
+        values.append(found)
+    tx.stack.append(TupleVariable(values))
+
+
+@rule("MATCH_CLASS")
+def match_class(tx: Tx, inst: Instruction) -> None:
+    names = core.need_constant_deep(tx.pop())
+    cls, subject = tx.pop(), None
+    subject = tx.pop()
+    if not isinstance(cls, ObjectVariable) or not isinstance(cls.value, type):
+        raise GraphBreak("unsupported_opcode", "match on a class that is no type")
+    if not core.truth(tx, core.call(tx, core.wrap_constant(isinstance), [subject, cls], {})):
+        tx.stack.append(NONE)
+        return
+    values: list[VariableTracker] = []
+    npos = inst.arg
+    if npos:
+        if cls.value in (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple) and npos == 1:
+            values.append(subject)
+        else:
+            match_args = core.need_constant_deep(core.get_attr(tx, cls, "__match_args__"))
+            names = (*match_args[:npos], *names)
+    for name in names:
+        try:
+            values.append(core.get_attr(tx, subject, name))
+        except UserRaise as raised:
+            if not issubclass(raised.value.python_type(), AttributeError):
+                raise
+            tx.stack.append(NONE)
+            return
+    tx.stack.append(TupleVariable(values))
+
+
+@rule("INTRINSIC", "PRINT_EXPR", "SETUP_ANNOTATIONS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH")
+def intrinsic(tx: Tx, inst: Instruction) -> None:
+    raise GraphBreak("unsupported_opcode", f"{inst.op} {inst.arg or ''}")
+
+
+BINARY_NAMES = {operator.add: "+", operator.sub: "-"}

@@ -1,0 +1,101 @@
+"""What one trace shares between all its frames: the graph, the guards, the tracked objects and their changes."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..errors import GraphBreak
+from ..model.guards import GuardSet
+from ..model.source import Source
+from ..model.value import MISSING, ConstantVariable, ExceptionVariable, LazyVariable, VariableTracker
+
+
+class GlobalScope:
+    """The globals of a function: the real dict, where it is found, and what the trace stored there."""
+
+    __slots__ = ("real", "source", "builtins_source", "stores")
+
+    def __init__(self, real: dict, source: Source, builtins_source: Source) -> None:
+        self.real = real
+        self.source = source
+        self.builtins_source = builtins_source
+        self.stores: dict[str, Any] = {}
+
+
+class TraceState:
+    """The mutable heart of a trace."""
+
+    def __init__(self, graph: Any, config: Any) -> None:
+        self.graph = graph
+        self.config = config
+        self.guards = GuardSet()
+        self.by_id: dict[int, VariableTracker] = {}
+        self.keep_alive: list = []
+        self.scopes: dict[int, GlobalScope] = {}
+        self.mutated: dict[int, VariableTracker] = {}
+        self.dirty = 0
+        self.root: Any = None
+        self.depth = 0
+        self.frames: list = []
+        self.builder: Any = None
+        self.exceptions: list = []  # what sys.exception() would give, innermost last
+        self.traced_calls = 0
+        self.steps = 0
+        self.guards.where = self.where
+
+    def where(self) -> str:
+        """The user's line that is being executed, as file:line."""
+        if not self.frames:
+            return ""
+        frame = self.frames[-1]
+        return f"{frame.code.co_filename}:{frame.line()}"
+
+    def user_stack(self) -> list[tuple[str, int, str]]:
+        return [(f.code.co_filename, f.line(), f.code.co_name) for f in self.frames]
+
+    def mark_mutated(self, tracker: VariableTracker) -> None:
+        self.dirty += 1
+        self.mutated.setdefault(id(tracker), tracker)
+
+    def scope(self, real: dict, source: Source, builtins_source: Source) -> GlobalScope:
+        found = self.scopes.get(id(real))
+        if found is None:
+            found = self.scopes[id(real)] = GlobalScope(real, source, builtins_source)
+        return found
+
+
+def realize(tracker: VariableTracker, state: TraceState) -> VariableTracker:
+    """The tracker behind a lazy one; looking at a value is what records its guards."""
+    if type(tracker) is LazyVariable:
+        inner = tracker.tracker
+        if inner is None:
+            inner = tracker.tracker = state.builder.wrap(tracker.value, tracker.source)
+        return inner
+    return tracker
+
+
+def user_error(cls: type, *args: Any) -> Any:
+    """The exception that the traced program would see, ready to be raised as UserRaise(...)."""
+    return ExceptionVariable(cls, [ConstantVariable(a) for a in args])
+
+
+def constant_value(tracker: VariableTracker) -> Any:
+    """The value of a constant tracker, MISSING for any other."""
+    return tracker.value if isinstance(tracker, ConstantVariable) else MISSING
+
+
+def need_constant(tracker: VariableTracker, what: str) -> Any:
+    if isinstance(tracker, ConstantVariable):
+        return tracker.value
+    raise GraphBreak("untraceable_call", f"{what} is not a constant")
+
+
+def line_of(positions: Any) -> int:
+    return positions[0] if positions and positions[0] else 0
+
+
+def recursion_room() -> None:
+    """Tracing nests a handful of Python frames per traced frame."""
+    if sys.getrecursionlimit() < 20_000:
+        sys.setrecursionlimit(20_000)

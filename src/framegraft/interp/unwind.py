@@ -1,0 +1,117 @@
+"""Rules of exceptions and ``with``: raise, handlers, context managers (CPython: RAISE_VARARGS, PUSH_EXC_INFO, BEFORE_WITH ...)."""
+
+from __future__ import annotations
+
+from ..bytecode.ir import Instruction
+from ..errors import GraphBreak, UserRaise
+from ..model.value import (
+    NONE,
+    ConstantVariable,
+    ExceptionVariable,
+    ObjectVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from ..semantics import core
+from .frame import InstructionTranslator as Tx
+from .frame import rule
+from .state import realize, user_error
+
+
+class PreviousException(VariableTracker):
+    """What PUSH_EXC_INFO saved: the stack item that POP_EXCEPT restores. ``current`` is the handled exception."""
+
+    __slots__ = ("current",)
+
+    def __init__(self, current: VariableTracker) -> None:
+        self.current = current
+        self.source = None
+
+
+@rule("RAISE_VARARGS")
+def raise_varargs(tx: Tx, inst: Instruction) -> None:
+    if inst.arg == 0:
+        if not tx.state.exceptions:
+            raise GraphBreak("raised_exception", "bare raise of an exception that is handled outside of the trace")
+        raise UserRaise(tx.state.exceptions[-1])
+    cause = tx.pop() if inst.arg == 2 else None
+    value = _instance(tx, tx.pop())
+    if cause is not None:
+        if not isinstance(value, ExceptionVariable):
+            raise GraphBreak("raised_exception", "raise ... from on an exception made outside of the trace")
+        if not (isinstance(cause, ConstantVariable) and cause.value is None):
+            cause = _instance(tx, cause)
+        value.cause = cause
+    if isinstance(value, ExceptionVariable) and tx.state.exceptions and value.context is None:
+        if tx.state.exceptions[-1] is not value:
+            value.context = tx.state.exceptions[-1]
+    raise UserRaise(value)
+
+
+def _instance(tx: Tx, value: VariableTracker) -> VariableTracker:
+    if isinstance(value, ObjectVariable) and isinstance(value.value, type):
+        value = core.call(tx, value, [], {})
+    if not issubclass(value.python_type(), BaseException):
+        raise UserRaise(user_error(TypeError, "exceptions must derive from BaseException"))
+    return value
+
+
+@rule("PUSH_EXC_INFO")
+def push_exc_info(tx: Tx, inst: Instruction) -> None:
+    value = tx.pop()
+    tx.stack.append(PreviousException(value))
+    tx.stack.append(value)
+    tx.state.exceptions.append(value)
+
+
+@rule("POP_EXCEPT")
+def pop_except(tx: Tx, inst: Instruction) -> None:
+    if not isinstance(tx.stack[-1], PreviousException):
+        raise GraphBreak("raised_exception", "the handler was entered outside of the trace")
+    tx.stack.pop()
+    tx.state.exceptions.pop()
+
+
+@rule("CHECK_EXC_MATCH")
+def check_exc_match(tx: Tx, inst: Instruction) -> None:
+    match = tx.pop()
+    value = realize(tx.stack[-1], tx.state)
+    tx.stack.append(constant(_matches(tx, value.python_type(), match)))
+
+
+def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
+    if isinstance(match, TupleVariable):
+        return any(_matches(tx, cls, realize(m, tx.state)) for m in match.items)
+    if isinstance(match, ObjectVariable) and isinstance(match.value, type):
+        return issubclass(cls, match.value)
+    raise UserRaise(user_error(TypeError, "catching classes that do not inherit from BaseException is not allowed"))
+
+
+@rule("RERAISE")
+def reraise(tx: Tx, inst: Instruction) -> None:
+    raise UserRaise(tx.pop())
+
+
+@rule("BEFORE_WITH")
+def before_with(tx: Tx, inst: Instruction) -> None:
+    manager = tx.pop()
+    enter = core.special_method(tx, manager, "__enter__")
+    leave = core.special_method(tx, manager, "__exit__")
+    if enter is None or leave is None:
+        name = manager.python_type().__name__
+        raise UserRaise(user_error(TypeError, f"'{name}' object does not support the context manager protocol"))
+    tx.stack.append(leave)
+    tx.stack.append(core.call(tx, enter, [], {}))
+
+
+@rule("WITH_EXCEPT_START")
+def with_except_start(tx: Tx, inst: Instruction) -> None:
+    # stack: exit_func, lasti, previous exception, exception
+    value = realize(tx.stack[-1], tx.state)
+    leave = realize(tx.stack[-4], tx.state)
+    if isinstance(value, ExceptionVariable):
+        cls: VariableTracker = core.wrap_class(tx, value.cls)
+    else:
+        cls = core.call(tx, core.wrap_constant(type), [value], {})
+    tx.stack.append(core.call(tx, leave, [cls, value, NONE], {}))

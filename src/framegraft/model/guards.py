@@ -1,0 +1,153 @@
+"""Guards recorded during a trace, and the program for the native core that they become.
+
+A guard is (source, check, payload). Guards are recorded where a property is observed; nothing carries guards along.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from .source import Source, pinned
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """One assumption: ``check(payload)`` holds for the object at ``source``; ``cause`` is the user's file:line."""
+
+    source: Source
+    check: str
+    payload: Any
+    cause: str
+
+    def code(self) -> str:
+        """The guard as a readable Python expression."""
+        name = self.source.name
+        return _CODE.get(self.check, lambda n, p: f"{self.check.lower()}({n}, {p!r:.80})")(name, self.payload)
+
+
+def _tensor_code(name: str, spec: Any) -> str:
+    return f"check_tensor({name}, {spec!r})"
+
+
+_CODE: dict[str, Any] = {
+    "ID": lambda n, p: f"___check_obj_id({n}, {id(p)})",
+    "TYPE": lambda n, p: f"___check_type_id({n}, {id(p)})",
+    "EQ": lambda n, p: f"{n} == {p!r}",
+    "LEN": lambda n, p: f"len({n}) == {p}",
+    "KEYS": lambda n, p: f"list({n}) == {list(p)!r}",
+    "HASKEY": lambda n, p: f"{p!r} in {n}",
+    "NOKEY": lambda n, p: f"{p!r} not in {n}",
+    "ABSENT": lambda n, p: f"not ___exists(lambda: {n})",
+    "PRESENT": lambda n, p: f"___exists(lambda: {n})",
+    "TYPEVER": lambda n, p: f"___check_class_lookups({n}, {[k for k, _ in p]})",
+    "TENSOR": _tensor_code,
+    "STATE": lambda n, p: "___check_global_state()",
+    "NOALIAS": lambda n, p: f"___no_alias({', '.join(s.name for s in p)})",
+    "ALIAS": lambda n, p: f"{p[0].name} is {p[1].name}",
+    "PY": lambda n, p: f"{p.__name__}({n})",
+}
+
+
+def _payload_key(payload: Any) -> Any:
+    kind = type(payload)
+    if kind in (str, int, bool, type(None), bytes):
+        return (kind, payload)
+    if kind is float:
+        return (kind, payload.hex())
+    return id(payload)
+
+
+class GuardSet:
+    """All guards of one trace, deduplicated, in the order of observation."""
+
+    def __init__(self) -> None:
+        self.guards: list[Guard] = []
+        self._seen: set = set()
+        self._pins: dict[int, Source] = {}
+        self.class_lookups: dict[type, dict[str, Any]] = {}
+        self._class_causes: dict[type, str] = {}
+        self.tensors: list[Source] = []
+        self.where: Any = lambda: ""
+
+    def add(self, source: Source, check: str, payload: Any = None) -> None:
+        key = (source, check, _payload_key(payload))
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        self.guards.append(Guard(source, check, payload, self.where()))
+
+    def pin(self, source: Source, obj: Any) -> Source:
+        """Guard that ``source`` is this very object; paths below it may start at the returned root."""
+        if source.access != "CONST":
+            self.add(source, "ID", obj)
+        root = self._pins.get(id(obj))
+        if root is None:
+            root = self._pins[id(obj)] = pinned(obj)
+        return root
+
+    def class_lookup(self, cls: type, name: str, found: Any) -> None:
+        """Record that the MRO lookup of ``name`` on ``cls`` gave ``found`` (``MISSING`` of the native core if absent)."""
+        lookups = self.class_lookups.get(cls)
+        if lookups is None:
+            lookups = self.class_lookups[cls] = {}
+            self._class_causes[cls] = self.where()
+        lookups.setdefault(name, found)
+
+    def finish(self) -> list[Guard]:
+        """Every guard, the collected class lookups included."""
+        extra = [
+            Guard(pinned(cls), "TYPEVER", tuple(lookups.items()), self._class_causes[cls])
+            for cls, lookups in self.class_lookups.items()
+        ]
+        return self.guards + extra
+
+
+class ProgramBuilder:
+    """Lays guards out as the pre-order node list that ``_native.GuardProgram`` takes."""
+
+    def __init__(self, guards: list[Guard]) -> None:
+        self.guards = guards
+        self.children: dict[Source | None, list[Source]] = {None: []}
+        self.checks: dict[Source, list] = {}
+
+    def build(self) -> list[tuple]:
+        late: list[tuple[int, Guard]] = []
+        for index, guard in enumerate(self.guards):
+            if guard.check in ("NOALIAS", "ALIAS"):
+                for source in guard.payload:
+                    self._place(source)
+                late.append((index, guard))
+            else:
+                self._place(guard.source)
+                self.checks[guard.source].append((guard.check, guard.payload, index))
+        nodes: list[tuple] = []
+        position: dict[Source, int] = {}
+        for root in self.children[None]:
+            self._emit(root, -1, nodes, position)
+        for index, guard in late:
+            payload = tuple(position[s] for s in guard.payload)
+            nodes.append((-1, "NONE", None, [(guard.check, list(payload) if guard.check == "NOALIAS" else payload, index)]))
+        return nodes
+
+    def _place(self, source: Source) -> None:
+        while source not in self.checks:
+            self.checks[source] = []
+            self.children.setdefault(source, [])
+            parent = source.base
+            if parent is None:
+                self.children[None].append(source)
+                return
+            siblings = self.children.setdefault(parent, [])
+            siblings.append(source)
+            source = parent
+
+    def _emit(self, top: Source, parent: int, nodes: list[tuple], position: dict[Source, int]) -> None:
+        stack = [(top, parent)]
+        while stack:
+            source, above = stack.pop()
+            position[source] = len(nodes)
+            key = source.key[0] if source.access in ("ARG", "CELL", "CELLOBJ") else source.key
+            nodes.append((above, source.access, key, self.checks[source]))
+            here = position[source]
+            stack.extend((child, here) for child in reversed(self.children.get(source, ())))

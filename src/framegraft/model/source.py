@@ -1,0 +1,196 @@
+"""Where a value of the traced frame came from: a frozen path from a root of the frame to an object.
+
+A source prints as the expression a reader would write (``L['x'].weight``), names the accessor by which the guard program
+reaches the object, and can emit bytecode that loads the object again.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from ..bytecode.ir import Instruction
+
+
+def instr(op: str, arg: Any = None, target: Instruction | None = None) -> Instruction:
+    """A synthesised instruction (no place in the user's source)."""
+    inst = Instruction(op, arg)
+    inst.target = target
+    return inst
+
+
+class Source:
+    """One step of a path: ``base`` (None for roots), the guard accessor ``access`` and its argument ``key``.
+
+    Hashable by value; two equal sources name the same object at frame entry.
+    """
+
+    __slots__ = ("base", "access", "key", "_hash")
+
+    def __init__(self, access: str, key: Any = None, base: Source | None = None) -> None:
+        self.base = base
+        self.access = access
+        self.key = key
+        self._hash = hash((access, id(key) if access in ("CONST", "PYCALL") else (type(key), key), base))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Source) or self._hash != other._hash or self.access != other.access:
+            return False
+        if self.access in ("CONST", "PYCALL"):
+            same_key = self.key is other.key
+        else:
+            same_key = type(self.key) is type(other.key) and self.key == other.key
+        return same_key and self.base == other.base
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def root(self) -> Source:
+        source = self
+        while source.base is not None:
+            source = source.base
+        return source
+
+    @property
+    def name(self) -> str:
+        """The path as a Python expression over L (locals), G (globals), B (builtins), C (closure)."""
+        return _NAMES[self.access](self)
+
+    def child(self, access: str, key: Any = None) -> Source:
+        return Source(access, key, self)
+
+    def emit(self, load_pinned: Any) -> list[Instruction]:
+        """Instructions that push the object. ``load_pinned(obj)`` gives those for a pinned object."""
+        return _EMITTERS[self.access](self, load_pinned)
+
+
+_FUNCTION_FIELDS = {
+    "FCODE": "__code__",
+    "FDEFAULTS": "__defaults__",
+    "FKWDEFAULTS": "__kwdefaults__",
+    "FCLOSURE": "__closure__",
+    "FGLOBALS": "__globals__",
+    "FDICT": "__dict__",
+    "CELLVAL": "cell_contents",
+    "MFUNC": "__func__",
+    "MSELF": "__self__",
+    "DICT": "__dict__",
+    "GRAD": "grad",
+}
+
+
+def _base_name(source: Source) -> str:
+    assert source.base is not None
+    return source.base.name
+
+
+def _key_name(source: Source) -> str:
+    base = source.base
+    assert base is not None
+    if base.access == "DICT" and isinstance(source.key, str) and source.key.isidentifier():
+        return f"{_base_name(base)}.{source.key}"
+    return f"{base.name}[{source.key!r}]"
+
+
+def _const_name(source: Source) -> str:
+    obj = source.key
+    return getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or f"<{type(obj).__name__}>"
+
+
+_NAMES: dict[str, Any] = {
+    "ARG": lambda s: f"L[{s.key[1]!r}]",
+    "GLOBALS": lambda s: "G",
+    "BUILTINS": lambda s: "B",
+    "CELL": lambda s: f"C[{s.key[1]!r}]",
+    "CELLOBJ": lambda s: f"C.cell({s.key[1]!r})",
+    "FN": lambda s: "___fn",
+    "CONST": _const_name,
+    "KEY": _key_name,
+    "ITEM": lambda s: f"{_base_name(s)}[{s.key}]",
+    "TYPE": lambda s: f"type({_base_name(s)})",
+    "TYPEATTR": lambda s: f"{_base_name(s)}.{s.key}",
+    "ATTR": lambda s: f"{_base_name(s)}.{s.key}",
+    "MAPKEYAT": lambda s: f"list({_base_name(s)})[{s.key}]",
+    "PYCALL": lambda s: f"{s.key.__name__}({_base_name(s)})",
+    "STATE": lambda s: "___global_state",
+    "NONE": lambda s: "___frame",
+}
+for _access, _field in _FUNCTION_FIELDS.items():
+    _NAMES[_access] = lambda s, field=_field: f"{_base_name(s)}.{field}"
+
+
+def _emit_attr(name: str) -> Any:
+    return lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", name)]
+
+
+def _emit_key(s: Source, pin: Any) -> list[Instruction]:
+    base = s.base
+    assert base is not None
+    if base.access == "GLOBALS":
+        return [instr("LOAD_GLOBAL", s.key)]
+    if base.access == "BUILTINS":
+        return [instr("LOAD_GLOBAL", s.key)]
+    if base.access == "FGLOBALS" and base.base is not None and base.base.access == "CONST":
+        return [*pin(base.base.key.__globals__), *_load_key(s.key, pin), _getitem()]
+    return [*base.emit(pin), *_load_key(s.key, pin), _getitem()]
+
+
+def _load_key(key: Any, pin: Any) -> list[Instruction]:
+    return [instr("LOAD_CONST", key)] if type(key) in (str, int, bool, float, bytes, type(None)) else pin(key)
+
+
+def _getitem() -> Instruction:
+    return instr("APPLY", (operator.getitem, 2))
+
+
+def _emit_type(s: Source, pin: Any) -> list[Instruction]:
+    assert s.base is not None
+    return [*pin(type), *s.base.emit(pin), instr("CALL", (1, ()))]
+
+
+def _emit_pycall(s: Source, pin: Any) -> list[Instruction]:
+    assert s.base is not None
+    return [*pin(s.key), *s.base.emit(pin), instr("CALL", (1, ()))]
+
+
+def _emit_item(s: Source, pin: Any) -> list[Instruction]:
+    assert s.base is not None
+    return [*s.base.emit(pin), instr("LOAD_CONST", s.key), _getitem()]
+
+
+_EMITTERS: dict[str, Any] = {
+    "ARG": lambda s, pin: [instr("LOAD_FAST", s.key[1])],
+    "CELL": lambda s, pin: [instr("LOAD_DEREF", s.key[1])],
+    "CELLOBJ": lambda s, pin: [instr("LOAD_CLOSURE", s.key[1])],
+    "CONST": lambda s, pin: pin(s.key),
+    "KEY": _emit_key,
+    "ITEM": _emit_item,
+    "TYPE": _emit_type,
+    "TYPEATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
+    "ATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
+    "PYCALL": _emit_pycall,
+}
+for _access, _field in _FUNCTION_FIELDS.items():
+    _EMITTERS[_access] = _emit_attr(_field)
+
+
+def local(index: int, name: str) -> Source:
+    return Source("ARG", (index, name))
+
+
+def closure_cell(index: int, name: str) -> Source:
+    return Source("CELLOBJ", (index, name))
+
+
+GLOBALS = Source("GLOBALS")
+BUILTINS = Source("BUILTINS")
+
+
+def pinned(obj: Any) -> Source:
+    """An object whose identity a guard assures: paths below it start at the object itself."""
+    return Source("CONST", obj)

@@ -1,0 +1,331 @@
+"""Variable trackers: what the interpreter's stack and locals hold in place of the real objects.
+
+A tracker stands for exactly one object of the traced program: two names hold the same tracker if and only if they would
+hold the same object. Trackers of mutable objects carry the object's current contents; what differs from frame entry is
+replayed by ``emit.effects``.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from .source import Source
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "<missing>"
+
+
+MISSING: Any = _Missing()
+
+
+class VariableTracker:
+    """Base of all trackers; ``source`` is None for objects born in the trace."""
+
+    __slots__ = ("source",)
+    source: Source | None
+
+    def python_type(self) -> type:
+        raise NotImplementedError(type(self).__name__)
+
+
+class LazyVariable(VariableTracker):
+    """A value that nobody has looked at: it costs no guard until ``realize``."""
+
+    __slots__ = ("value", "tracker")
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value = value
+        self.source = source
+        self.tracker: VariableTracker | None = None
+
+
+class ConstantVariable(VariableTracker):
+    """An immutable value that the trace may fold; guarded by value when it came from outside."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value = value
+        self.source = source
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def __repr__(self) -> str:
+        return f"ConstantVariable({self.value!r})"
+
+
+NONE = ConstantVariable(None)
+TRUE = ConstantVariable(True)
+FALSE = ConstantVariable(False)
+
+
+def constant(value: Any) -> ConstantVariable:
+    if value is None:
+        return NONE
+    if value is True:
+        return TRUE
+    if value is False:
+        return FALSE
+    return ConstantVariable(value)
+
+
+class TensorVariable(VariableTracker):
+    """A tensor: its node in the graph, and its fake twin that carries shape, dtype, device and autograd state."""
+
+    __slots__ = ("node", "fake", "cls", "value", "attrs")
+
+    def __init__(self, node: Any, fake: Any, cls: type, source: Source | None = None, value: Any = None) -> None:
+        self.node = node
+        self.fake = fake
+        self.cls = cls
+        self.source = source
+        self.value = value
+        self.attrs: dict[str, VariableTracker] = {}
+
+    def python_type(self) -> type:
+        return self.cls
+
+
+class ListVariable(VariableTracker):
+    """A list (also the payload of list subclasses and deques)."""
+
+    __slots__ = ("items", "value", "mutated")
+    pytype: type = list
+
+    def __init__(self, items: list, source: Source | None = None, value: Any = None) -> None:
+        self.items = items
+        self.source = source
+        self.value = value
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return self.pytype
+
+
+class TupleVariable(VariableTracker):
+    """A tuple; immutable, its items may be anything."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list, source: Source | None = None) -> None:
+        self.items = items
+        self.source = source
+
+    def python_type(self) -> type:
+        return tuple
+
+
+class SliceVariable(VariableTracker):
+    __slots__ = ("items",)
+
+    def __init__(self, items: list) -> None:
+        self.items = items
+        self.source = None
+
+    def python_type(self) -> type:
+        return slice
+
+
+class DictVariable(VariableTracker):
+    """A dict: ``items`` maps a hashable key to (key tracker, value tracker).
+
+    ``value`` is the real dict for one from outside; entries are then wrapped when asked for, and ``complete`` tells
+    whether all of them (and their order) have been observed.
+    """
+
+    __slots__ = ("items", "value", "mutated", "complete", "deleted", "cls", "fetched")
+
+    def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = dict) -> None:
+        self.items: dict[Any, tuple[VariableTracker, VariableTracker]] = items
+        self.source = source
+        self.value = value
+        self.mutated = False
+        self.complete = value is None
+        self.deleted: set = set()
+        self.fetched: dict[Any, VariableTracker] = {}  # entries of the real dict as they were found
+        self.cls = cls
+
+    def python_type(self) -> type:
+        return self.cls
+
+
+class SetVariable(VariableTracker):
+    __slots__ = ("items", "value", "mutated", "cls")
+
+    def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = set) -> None:
+        self.items: dict[Any, VariableTracker] = items
+        self.source = source
+        self.value = value
+        self.mutated = False
+        self.cls = cls
+
+    def python_type(self) -> type:
+        return self.cls
+
+
+class ObjectVariable(VariableTracker):
+    """Any other object. ``value`` is the real one, or MISSING for an object born in the trace.
+
+    ``attrs`` holds the attributes that differ from the real object's dict (MISSING for deleted ones); ``payload`` the
+    contents of an instance of a subclass of list, tuple, dict or set.
+    """
+
+    __slots__ = ("value", "cls", "attrs", "payload", "new_args")
+
+    def __init__(self, value: Any, cls: type, source: Source | None = None) -> None:
+        self.value = value
+        self.cls = cls
+        self.source = source
+        self.attrs: dict[str, VariableTracker] = {}
+        self.payload: VariableTracker | None = None
+        self.new_args: list[VariableTracker] = []
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def __repr__(self) -> str:
+        return f"ObjectVariable({self.cls.__name__}, {self.value!r:.60})"
+
+
+class FunctionVariable(VariableTracker):
+    """A Python function made inside the trace."""
+
+    __slots__ = ("code", "globals_of", "defaults", "kwdefaults", "closure", "annotations", "attrs", "name", "qualname")
+
+    def __init__(self, code: Any, globals_of: Any, qualname: str) -> None:
+        self.code = code
+        self.globals_of = globals_of  # the GlobalScope that the function runs in
+        self.defaults: VariableTracker | None = None
+        self.kwdefaults: VariableTracker | None = None
+        self.closure: list[CellVariable] = []
+        self.annotations: VariableTracker | None = None
+        self.attrs: dict[str, VariableTracker] = {}
+        self.name = code.co_name
+        self.qualname = qualname
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+
+class MethodVariable(VariableTracker):
+    """A bound method: ``func`` called with ``obj`` put in front."""
+
+    __slots__ = ("func", "obj")
+
+    def __init__(self, func: VariableTracker, obj: VariableTracker, source: Source | None = None) -> None:
+        self.func = func
+        self.obj = obj
+        self.source = source
+
+    def python_type(self) -> type:
+        return types.MethodType
+
+
+class BuiltinMethodVariable(VariableTracker):
+    """A method of a builtin type bound to a tracker: ``[].append``, ``x.sum``."""
+
+    __slots__ = ("name", "obj")
+
+    def __init__(self, name: str, obj: VariableTracker) -> None:
+        self.name = name
+        self.obj = obj
+        self.source = None
+
+    def python_type(self) -> type:
+        return type([].append)
+
+
+class CellVariable(VariableTracker):
+    """A closure cell; ``contents`` is MISSING while unset."""
+
+    __slots__ = ("contents", "mutated")
+
+    def __init__(self, contents: Any, source: Source | None = None) -> None:
+        self.contents = contents
+        self.source = source
+        self.mutated = False
+
+    def python_type(self) -> type:
+        return types.CellType
+
+
+class SuperVariable(VariableTracker):
+    __slots__ = ("start", "obj")
+
+    def __init__(self, start: type, obj: VariableTracker) -> None:
+        self.start = start
+        self.obj = obj
+        self.source = None
+
+    def python_type(self) -> type:
+        return super
+
+
+class IteratorVariable(VariableTracker):
+    """An iterator with a fixed list of items still to come (list, tuple, range, dict views, str)."""
+
+    __slots__ = ("items", "index", "origin")
+
+    def __init__(self, items: list, origin: VariableTracker | None = None) -> None:
+        self.items = items
+        self.index = 0
+        self.origin = origin
+        self.source = None
+
+    def python_type(self) -> type:
+        return type(iter([]))
+
+
+class CombinedIteratorVariable(VariableTracker):
+    """enumerate, zip, map, filter over other iterators."""
+
+    __slots__ = ("kind", "fn", "iterators", "count", "strict")
+
+    def __init__(self, kind: type, iterators: list, fn: Any = None, count: int = 0, strict: bool = False) -> None:
+        self.kind = kind
+        self.iterators = iterators
+        self.fn = fn
+        self.count = count
+        self.strict = strict
+        self.source = None
+
+    def python_type(self) -> type:
+        return self.kind
+
+
+class GeneratorVariable(VariableTracker):
+    """A suspended generator made in the trace: its interpreter frame."""
+
+    __slots__ = ("frame", "started", "finished", "running")
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.started = False
+        self.finished = False
+        self.running = False
+        self.source = None
+
+    def python_type(self) -> type:
+        return type(_ for _ in ())
+
+
+class ExceptionVariable(VariableTracker):
+    """An exception made in the trace: class, args, and what ``raise ... from`` and handlers set on it."""
+
+    __slots__ = ("cls", "args", "attrs", "cause", "context")
+
+    def __init__(self, cls: type, args: list) -> None:
+        self.cls = cls
+        self.args = args
+        self.attrs: dict[str, VariableTracker] = {}
+        self.cause: Any = MISSING
+        self.context: Any = None
+        self.source = None
+
+    def python_type(self) -> type:
+        return self.cls

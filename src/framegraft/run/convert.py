@@ -1,0 +1,351 @@
+"""Converting a frame: trace, graph, backend, transformed code, guards, cache entry. The way of a miss."""
+
+from __future__ import annotations
+
+import dis
+import io
+import itertools
+import sys
+import threading
+import types
+import warnings
+from typing import Any
+
+import torch
+
+from .. import _native, config, log
+from ..backends.registry import call_backend
+from ..bytecode.encode import encode
+from ..bytecode.ir import Instruction
+from ..emit.output import Segment
+from ..emit.resume import origin_of
+from ..errors import (
+    BackendCompilerFailed,
+    FramegraftError,
+    GraphBreak,
+    InternalError,
+    RecompileLimitExceeded,
+    Unsupported,
+    UserRaise,
+)
+from ..interp import frame as frames
+from ..interp import rules, unwind  # noqa: F401 - the rules register themselves
+from ..interp.state import TraceState
+from ..model.guards import ProgramBuilder
+from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
+from ..model.value import MISSING, CellVariable, LazyVariable
+from ..native.calibrate import ensure_calibrated
+from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
+from ..semantics.wrapping import VariableBuilder
+from ..tensor import modules, torchops  # noqa: F401
+from ..tensor.graph import OutputGraph
+from . import records, skip
+from .checks import CheckFunction, EntryInfo
+
+calls.SKIP.append(skip.inline_reason)
+_counter = itertools.count()
+_lock = threading.RLock()
+MAX_ATTEMPTS = 40
+
+
+def next_number() -> int:
+    return next(_counter)
+
+
+def reset_counter() -> None:
+    global _counter
+    _counter = itertools.count()
+
+
+def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
+    """A new cache entry for calling ``fn`` with its flat parameters ``args``, None to run ``fn`` as it is."""
+    with _lock:
+        return _convert(ctx, fn, args)
+
+
+def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
+    code = fn.__code__
+    if code.co_flags & (frames.CO_GENERATOR | frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
+        _native.set_skip(code, None, True)
+        return None
+    entries = [e for e in _native.cache_entries(code) if e.ctx is ctx]
+    if entries:
+        _log_recompile(code, entries, args, fn)
+        if config.error_on_recompile:
+            raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
+    if len(entries) >= config.cache_size_limit:
+        return _over_limit(ctx, code, len(entries))
+    ensure_calibrated()
+    try:
+        return Conversion(ctx, fn, args).run()
+    except GraphBreak as broken:
+        if ctx.fullgraph:
+            raise Unsupported.from_break(broken) from None
+        records.note_break(broken, code)
+        _native.set_skip(code, None, True)
+        return None
+    except FramegraftError as error:
+        if isinstance(error, BackendCompilerFailed) and config.suppress_errors:
+            warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=3)
+            _native.set_skip(code, None, True)
+            return None
+        raise
+    except UserRaise as raised:
+        raise InternalError(f"an exception of the traced program escaped: {raised.value.python_type()}") from raised
+    except Exception as error:
+        if config.raise_internal_errors or ctx.fullgraph:
+            raise InternalError(f"{type(error).__name__}: {error} (while capturing {code.co_qualname})") from error
+        warnings.warn(
+            f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
+            "runs in eager mode. Please report this.",
+            stacklevel=3,
+        )
+        _native.set_skip(code, None, True)
+        return None
+
+
+def _over_limit(ctx: Any, code: types.CodeType, count: int) -> None:
+    if ctx.fullgraph:
+        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.cache_size_limit)")
+    if code not in records.WARNED:
+        records.WARNED.add(code)
+        text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit cache_size_limit "
+                f"({config.cache_size_limit}); further calls that fit no entry run in eager mode")
+        warnings.warn(text, stacklevel=4)
+    return None
+
+
+def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) -> None:
+    if not log.enabled("recompiles"):
+        return
+    logger = log.artifact("recompiles")
+    for entry in entries:
+        failed = entry.program.explain(args, fn)
+        if failed is not None:
+            logger.debug("Recompiling function %s in %s:%s; failed guard: %s", code.co_name, code.co_filename,
+                         code.co_firstlineno, entry.info.describe(failed[0]))
+
+
+class Conversion:
+    """One frame on its way to an entry."""
+
+    def __init__(self, ctx: Any, fn: types.FunctionType, args: tuple) -> None:
+        self.ctx = ctx
+        self.fn = fn
+        self.args = args
+        self.code = fn.__code__
+        self.installed: list[str] = []
+        self.planned: dict[int, GraphBreak] = {}
+        self.graph_module: Any = None
+
+    def run(self) -> Any:
+        for _attempt in range(MAX_ATTEMPTS):
+            again = self._attempt()
+            if again is not AGAIN:
+                return again
+        raise GraphBreak("skipped_frame", f"no end after {MAX_ATTEMPTS} attempts")
+
+    # -- one attempt
+
+    def _attempt(self) -> Any:
+        grad = torch.is_grad_enabled()
+        recursion = sys.getrecursionlimit()
+        rng = torch.get_rng_state()
+        sys.setrecursionlimit(max(recursion, 20_000))
+        state, root = self._start()
+        try:
+            try:
+                kind, value = root.run()
+            except GraphBreak as broken:
+                return self._broken(state, root, broken)
+            except UserRaise as raised:
+                return self._plan(root, GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame"))
+            assert kind == "return"
+            segment = self._segment(state, root)
+            state.frames.append(root)
+            try:
+                instructions = segment.finish_return(value)
+            except GraphBreak as broken:
+                return self._broken(state, root, broken, at_end=True)
+            return self._entry(state, root, instructions, None)
+        finally:
+            torch._C._set_grad_enabled(grad)
+            torch.set_rng_state(rng)
+            sys.setrecursionlimit(recursion)
+
+    def _start(self) -> tuple[TraceState, frames.RootTranslator]:
+        state = TraceState(OutputGraph(), config)
+        state.tensor_spec = _native.tensor_spec  # type: ignore[attr-defined]
+        state.builder = VariableBuilder(state)
+        code, fn = self.code, self.fn
+        scope = state.scope(fn.__globals__, GLOBALS, BUILTINS)
+        root = frames.RootTranslator(state, code, scope, frames.instructions_of(code))
+        root.stop_at = self.planned
+        state.root = root
+        count = len(self.args)
+        bound: dict[str, Any] = {
+            name: LazyVariable(value, local(index, name))
+            for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
+        }
+        closure = [self._free_cell(state, i, name, cell)
+                   for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or (), strict=True))]
+        calls.start_frame(root, code, bound, closure)
+        state.guards.add(Source("STATE"), "STATE", _native.global_state())
+        return state, root
+
+    def _free_cell(self, state: TraceState, index: int, name: str, cell: Any) -> CellVariable:
+        source = closure_cell(index, name)
+        known = state.by_id.get(id(cell))
+        if known is not None:
+            return known  # type: ignore[return-value]
+        inside = source.child("CELLVAL")
+        try:
+            contents: Any = LazyVariable(cell.cell_contents, inside)
+        except ValueError:
+            state.guards.add(inside, "ABSENT")
+            contents = MISSING
+        tracker = CellVariable(contents, source)
+        state.by_id[id(cell)] = tracker
+        return tracker
+
+    # -- breaks
+
+    def _plan(self, root: frames.RootTranslator, broken: GraphBreak, step: int | None = None) -> Any:
+        """Trace again, and break before the instruction that the root frame is at."""
+        at = root.steps - 1 if step is None else step
+        if at in self.planned or at < 0:
+            raise broken
+        broken.user_stack = broken.user_stack or root.state.user_stack()
+        self.planned = {**self.planned, at: broken}
+        return AGAIN
+
+    def _broken(self, state: TraceState, root: frames.RootTranslator, broken: GraphBreak, at_end: bool = False) -> Any:
+        planned = broken in self.planned.values()
+        if not broken.user_stack:
+            broken.user_stack = self._where(state, root)
+        if self.ctx.fullgraph and broken.reason != "unreconstructible_value":
+            raise Unsupported.from_break(broken) from None
+        if at_end:
+            # A value that cannot be rebuilt is alive: stop earlier, before the call that made it.
+            return self._earlier(root, broken)
+        at_clean_instruction = planned or broken.reason == "forced_break"
+        inst = root.inst
+        if not at_clean_instruction:
+            return self._plan(root, broken)
+        segment = self._segment(state, root)
+        state.frames.append(root)
+        try:
+            instructions = segment.finish_break(inst)
+        except GraphBreak as worse:
+            if worse.reason == "unreconstructible_value":
+                return self._earlier(root, worse)
+            raise worse from None
+        records.note_break(broken, self.code)
+        _log_break(broken)
+        return self._entry(state, root, instructions, broken)
+
+    def _earlier(self, root: frames.RootTranslator, broken: GraphBreak) -> Any:
+        """Break one root instruction earlier than at the last attempt."""
+        latest = min(self.planned) if self.planned else root.steps
+        step = latest - 1
+        while step >= 0 and step in self.planned:
+            step -= 1
+        if step < 0:
+            raise broken
+        self.planned = {step: broken}
+        return AGAIN
+
+    def _where(self, state: TraceState, root: frames.RootTranslator) -> list:
+        return [(root.code.co_filename, root.line(), root.code.co_name)]
+
+    # -- emission
+
+    def _segment(self, state: TraceState, root: frames.RootTranslator) -> Segment:
+        return Segment(state, root, self._install, self._compile_graph, self._make_resume)
+
+    def _install(self, hint: str, obj: Any) -> str:
+        names = self.fn.__globals__
+        for suffix in itertools.chain([""], (f"_{i}" for i in itertools.count(1))):
+            name = f"__fg{hint}{suffix}"
+            if name not in names:
+                names[name] = obj
+                self.installed.append(name)
+                return name
+            if names[name] is obj:
+                return name
+        raise AssertionError
+
+    def _compile_graph(self, module: Any, inputs: list) -> str:
+        name = f"__compiled_fn_{next_number()}"
+        module.__class__.__name__ = name
+        self.graph_module = module
+        if log.enabled("graph"):
+            log.artifact("graph").debug("%s\n%s", name, log.graph_table(module.graph))
+        if log.enabled("graph_code"):
+            log.artifact("graph_code").debug("%s\n%s", name, module.code)
+        grad = torch.is_grad_enabled()
+        torch._C._set_grad_enabled(self.ctx.grad_at_entry(grad))
+        try:
+            compiled = call_backend(self.ctx.compiler, module, [t.value for t in inputs])
+        finally:
+            torch._C._set_grad_enabled(grad)
+        records.note_graph(module)
+        self.fn.__globals__[name] = compiled
+        self.installed.append(name)
+        return name
+
+    def _make_resume(self, code: types.CodeType, offset: int) -> str:
+        key = (code, id(self.ctx))
+        known = records.RESUMES.get(key)
+        if known is not None and known in self.fn.__globals__:
+            return known
+        name = f"__resume_at_{offset}_{next_number()}"
+        function = types.FunctionType(code, self.fn.__globals__, code.co_name)
+        function.__module__ = self.fn.__module__
+        self.fn.__globals__[name] = _native.CompiledFunction(function, self.ctx, self.ctx.miss)
+        records.RESUMES[key] = name
+        return name
+
+    def _entry(self, state: TraceState, root: Any, instructions: list[Instruction], broken: GraphBreak | None) -> Any:
+        code = self.code
+        argnames = list(code.co_varnames[: len(self.args)])
+        new_code = encode(instructions, code, argnames=argnames, cellvars=(),
+                          flags=code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
+        _native.set_skip(new_code, None, True)
+        new_code = records.apply_bytecode_hooks(code, new_code)
+        guards = state.guards
+        if len(guards.tensors) > 1:
+            guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        found = guards.finish()
+        program = _native.GuardProgram(ProgramBuilder(found).build())
+        info = EntryInfo(found, self.graph_module, broken, self.installed, self.fn.__globals__)
+        entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info)
+        info.check_fn = CheckFunction(program, found, argnames, self.fn)
+        _log_code(self.code, new_code, found)
+        if config.verify_guards_on_creation:
+            failed = program.explain(self.args, self.fn)
+            if failed is not None:
+                raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
+        _native.add_entry(code, entry)
+        return entry
+
+
+AGAIN: Any = object()
+
+
+def _log_break(broken: GraphBreak) -> None:
+    if log.enabled("graph_breaks"):
+        log.artifact("graph_breaks").debug("%s", Unsupported.from_break(broken))
+
+
+def _log_code(code: types.CodeType, new_code: types.CodeType, guards: list) -> None:
+    if log.enabled("bytecode"):
+        for title, shown in (("ORIGINAL", code), ("MODIFIED", new_code)):
+            text = io.StringIO()
+            dis.dis(shown, file=text)
+            log.artifact("bytecode").debug(
+                "%s BYTECODE %s %s line %s\n%s", title, code.co_name, origin_of(code).co_filename, code.co_firstlineno,
+                text.getvalue(),
+            )
+    if log.enabled("guards"):
+        log.artifact("guards").debug("GUARDS:\n%s", "\n".join(g.code() for g in guards))

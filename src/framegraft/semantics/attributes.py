@@ -1,0 +1,517 @@
+"""Attribute access on trackers: CPython's object.__getattribute__, type.__getattribute__, super, module attributes."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from .. import _native
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import TENSOR
+from ..model.source import pinned
+from ..model.value import (
+    MISSING,
+    NONE,
+    BuiltinMethodVariable,
+    CellVariable,
+    CombinedIteratorVariable,
+    ConstantVariable,
+    DictVariable,
+    ExceptionVariable,
+    FunctionVariable,
+    GeneratorVariable,
+    IteratorVariable,
+    LazyVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    SliceVariable,
+    SuperVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import calls
+from .containers import dict_get
+from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
+
+BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, SliceVariable, IteratorVariable,
+                CombinedIteratorVariable, GeneratorVariable, CellVariable)
+_STATIC_FLAG = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
+def mro_lookup(tx: Any, cls: type, name: str) -> Any:
+    """_PyType_Lookup, recorded as a guard when some class of the MRO can change. MISSING where nothing is found."""
+    found: Any = MISSING
+    for base in cls.__mro__:
+        namespace = base.__dict__
+        if name in namespace:
+            found = namespace[name]
+            break
+    if cls.__flags__ & _STATIC_FLAG:
+        tx.state.guards.class_lookup(cls, name, _native.MISSING if found is MISSING else found)
+    return found
+
+
+def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
+    cls = obj.python_type()
+    return UserRaise(user_error(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'"))
+
+
+def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
+    if isinstance(obj, TensorVariable):
+        return TENSOR.get_attr(tx, obj, name)
+    if isinstance(obj, ObjectVariable):
+        value = obj.value
+        if isinstance(value, type):
+            return _class_attr(tx, obj, value, name)
+        if isinstance(value, types.ModuleType) and type(value).__getattribute__ is types.ModuleType.__getattribute__:
+            return _module_attr(tx, obj, value, name)
+        if isinstance(value, types.FunctionType):
+            return _real_function_attr(tx, obj, value, name)
+        return instance_attr(tx, obj, name)
+    if isinstance(obj, ConstantVariable):
+        return _constant_attr(tx, obj, name)
+    if isinstance(obj, SuperVariable):
+        return _super_attr(tx, obj, name)
+    if name == "__class__":
+        return wrap_class(tx, obj.python_type())
+    if isinstance(obj, BUILTIN_LIKE):
+        if isinstance(obj, SliceVariable) and name in ("start", "stop", "step"):
+            return obj.items[("start", "stop", "step").index(name)]
+        if hasattr(obj.python_type(), name):
+            return BuiltinMethodVariable(name, obj)
+        raise attribute_error(obj, name)
+    if isinstance(obj, MethodVariable):
+        if name == "__self__":
+            return obj.obj
+        if name == "__func__":
+            return obj.func
+        return get_attr(tx, realize(obj.func, tx.state), name)
+    if isinstance(obj, FunctionVariable):
+        return _function_attr(tx, obj, name)
+    if isinstance(obj, ExceptionVariable):
+        return _exception_attr(tx, obj, name)
+    raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+
+
+def _constant_attr(tx: Any, obj: ConstantVariable, name: str) -> VariableTracker:
+    if name == "__class__":
+        return wrap_class(tx, type(obj.value))
+    try:
+        found = getattr(obj.value, name)
+    except AttributeError:
+        raise attribute_error(obj, name) from None
+    if type(found) in CONSTANT_TYPES or TENSOR.is_constant_type(type(found)):
+        return constant(found)
+    if callable(found):
+        return BuiltinMethodVariable(name, obj)
+    raise GraphBreak("unsupported_attribute", f"{type(obj.value).__name__}.{name}")
+
+
+def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: str) -> VariableTracker:
+    found = obj.attrs.get(name)
+    if found is not None and found is not MISSING:
+        return found
+    namespace = module.__dict__
+    root = tx.state.guards.pin(obj.source, module) if obj.source is not None else pinned(module)
+    source = root.child("DICT").child("KEY", name)
+    if found is not MISSING and name in namespace:
+        return LazyVariable(namespace[name], source)
+    if "__getattr__" in namespace or name in ("__dict__", "__class__"):
+        raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
+    tx.state.guards.add(source, "ABSENT")
+    raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
+
+
+def _class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTracker:
+    """type.__getattribute__."""
+    meta = type(cls)
+    if name in ("__name__", "__qualname__", "__module__"):
+        return constant(getattr(cls, name))
+    if name == "__class__":
+        return wrap_class(tx, meta)
+    if name in ("__mro__", "__bases__"):
+        tx.state.guards.add(pinned(cls).child("ATTR", name), "PY", _Same(getattr(cls, name)))
+        return wrap_constant(getattr(cls, name))
+    if meta is not type:
+        on_meta = mro_lookup(tx, meta, name)
+        if on_meta is not MISSING and hasattr(type(on_meta), "__set__"):
+            return bind(tx, on_meta, obj, meta, name)
+    else:
+        on_meta = MISSING
+    found = mro_lookup(tx, cls, name)
+    if found is MISSING:
+        if meta is type and hasattr(type, name):
+            return BuiltinMethodVariable(name, obj)
+        if on_meta is not MISSING:
+            return bind(tx, on_meta, obj, meta, name)
+        if mro_lookup(tx, meta, "__getattr__") is not MISSING:
+            return calls.call(tx, bind(tx, mro_lookup(tx, meta, "__getattr__"), obj, meta, name), [constant(name)], {})
+        text = f"type object '{cls.__name__}' has no attribute '{name}'"
+        raise UserRaise(user_error(AttributeError, text))
+    if isinstance(found, staticmethod):
+        return wrap_pinned(tx, found.__func__)
+    if isinstance(found, classmethod):
+        return MethodVariable(wrap_pinned(tx, found.__func__), obj)
+    if isinstance(found, (types.FunctionType, property, types.MemberDescriptorType)) or callable(found):
+        if not hasattr(type(found), "__get__") or isinstance(found, (types.FunctionType, property,
+                                                                     types.MemberDescriptorType)):
+            return _class_value(tx, cls, name, found)
+        try:
+            value = getattr(cls, name)
+        except AttributeError:
+            raise attribute_error(obj, name) from None
+        return wrap_pinned(tx, value) if value is found or _is_stable(value) else _unbound(tx, cls, name, value)
+    if hasattr(type(found), "__get__"):
+        return bind(tx, found, NONE, cls, name, owner=obj)
+    return _class_value(tx, cls, name, found)
+
+
+def _is_stable(value: Any) -> bool:
+    return isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType))
+
+
+def _unbound(tx: Any, cls: type, name: str, value: Any) -> VariableTracker:
+    if isinstance(value, types.BuiltinFunctionType):
+        return wrap_pinned(tx, value)
+    raise GraphBreak("unsupported_attribute", f"{cls.__name__}.{name}")
+
+
+def _class_value(tx: Any, cls: type, name: str, found: Any) -> VariableTracker:
+    """The identity of a value found on a class is guarded already; its contents are reached through it."""
+    known = tx.state.by_id.get(id(found))
+    if known is not None:
+        return known
+    if type(found) in CONSTANT_TYPES:
+        return constant(found)
+    source = pinned(cls).child("TYPEATTR", name)
+    if isinstance(found, (types.FunctionType, type)) or callable(found):
+        return wrap_pinned(tx, found)
+    return LazyVariable(found, source)
+
+
+class _Same:
+    """Guard: a tuple of the very same objects."""
+
+    __name__ = "same_items"
+
+    def __init__(self, value: tuple) -> None:
+        self.value = value
+
+    def __call__(self, value: Any) -> bool:
+        return len(value) == len(self.value) and all(a is b for a, b in zip(value, self.value, strict=True))
+
+
+def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
+    """The instance dict's entry, MISSING if there is none; its presence or absence is guarded."""
+    found = obj.attrs.get(name)
+    if found is not None:
+        return found
+    if obj.value is MISSING:
+        return MISSING
+    namespace = getattr(obj.value, "__dict__", None)
+    if type(namespace) is not dict:
+        return MISSING
+    assert obj.source is not None
+    source = obj.source.child("DICT").child("KEY", name)
+    if name in namespace:
+        return LazyVariable(namespace[name], source)
+    tx.state.guards.add(source, "ABSENT")
+    return MISSING
+
+
+def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
+    cls = obj.cls
+    getattribute = mro_lookup(tx, cls, "__getattribute__")
+    if isinstance(getattribute, types.FunctionType):
+        return calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {})
+    return generic_get_attr(tx, obj, name)
+
+
+def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = True) -> VariableTracker:
+    """object.__getattribute__, then ``__getattr__``."""
+    cls = obj.cls
+    if name == "__class__":
+        return wrap_class(tx, cls)
+    on_class = mro_lookup(tx, cls, name)
+    kind = type(on_class)
+    if name == "__dict__" and isinstance(on_class, types.GetSetDescriptorType):
+        return instance_dict(tx, obj)
+    if on_class is not MISSING and hasattr(kind, "__set__"):
+        try:
+            return bind(tx, on_class, obj, cls, name)
+        except UserRaise as raised:
+            return _fallback(tx, obj, name, raised) if fallback else _raise(raised)
+    own = instance_dict_attr(tx, obj, name)
+    if own is not MISSING:
+        return own
+    if on_class is not MISSING:
+        return bind(tx, on_class, obj, cls, name)
+    missing = attribute_error(obj, name)
+    return _fallback(tx, obj, name, missing) if fallback else _raise(missing)
+
+
+def _raise(raised: UserRaise) -> Any:
+    raise raised
+
+
+def _fallback(tx: Any, obj: ObjectVariable, name: str, raised: UserRaise) -> VariableTracker:
+    if not issubclass(raised.value.python_type(), AttributeError):
+        raise raised
+    hook = mro_lookup(tx, obj.cls, "__getattr__")
+    if hook is MISSING:
+        raise raised
+    if not isinstance(hook, types.FunctionType):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.__getattr__ is no Python function")
+    quick = MODULE_GETATTR.get(hook)
+    if quick is not None:
+        found = quick(tx, obj, name)
+        if found is not None:
+            return found
+        raise raised
+    return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
+
+
+MODULE_GETATTR: dict[Any, Any] = {}  # Python __getattr__ functions with a native meaning (torch.nn.Module's)
+
+
+def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
+    """``obj.__dict__`` as a dict tracker: only for reading, while the object has not been changed in the trace."""
+    if obj.value is MISSING or obj.attrs:
+        raise GraphBreak("unsupported_attribute", "the __dict__ of an object that the trace changed")
+    namespace = obj.value.__dict__
+    assert obj.source is not None
+    return LazyVariable(namespace, obj.source.child("DICT"))
+
+
+def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
+    """The descriptor protocol: what ``found``, an attribute of ``cls``, gives for the instance ``obj``."""
+    kind = type(found)
+    if kind is types.FunctionType:
+        return MethodVariable(wrap_pinned(tx, found), obj)
+    if kind is staticmethod:
+        return wrap_pinned(tx, found.__func__)
+    if kind is classmethod:
+        return MethodVariable(wrap_pinned(tx, found.__func__), owner or wrap_class(tx, cls))
+    if kind is property:
+        if found.fget is None:
+            raise UserRaise(user_error(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter"))
+        return calls.call(tx, wrap_pinned(tx, found.fget), [obj], {})
+    if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return BuiltinMethodVariable(name, obj)
+    if isinstance(found, types.ClassMethodDescriptorType):
+        return BuiltinMethodVariable(name, owner or wrap_class(tx, cls))
+    if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return _native_member(tx, found, obj, name)
+    getter = mro_lookup(tx, kind, "__get__") if hasattr(kind, "__get__") else MISSING
+    if getter is MISSING:
+        return _class_value(tx, cls, name, found)
+    if isinstance(getter, types.FunctionType):
+        owner = owner or wrap_class(tx, cls)
+        return calls.call(tx, wrap_pinned(tx, getter), [_class_value(tx, cls, name, found), obj, owner], {})
+    if isinstance(found, type) or isinstance(found, types.BuiltinFunctionType):
+        return wrap_pinned(tx, found)
+    raise GraphBreak("unsupported_attribute", f"descriptor {kind.__name__} at {cls.__name__}.{name}")
+
+
+def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> VariableTracker:
+    """A slot or a C getter: read from the real object while the trace has not written it."""
+    if isinstance(obj, ObjectVariable):
+        stored = obj.attrs.get(name)
+        if stored is not None and stored is not MISSING:
+            return stored
+        if obj.value is not MISSING and stored is None and obj.source is not None:
+            try:
+                value = getattr(obj.value, name)
+            except AttributeError:
+                tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
+                raise attribute_error(obj, name) from None
+            return LazyVariable(value, obj.source.child("ATTR", name))
+        if isinstance(found, types.MemberDescriptorType):
+            raise attribute_error(obj, name)
+    raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+
+
+def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType, name: str) -> VariableTracker:
+    stored = obj.attrs.get(name)
+    if stored is not None and stored is not MISSING:
+        return stored
+    assert obj.source is not None
+    if name in ("__name__", "__qualname__", "__module__", "__doc__", "__code__", "__defaults__", "__kwdefaults__",
+                "__closure__", "__annotations__"):
+        return LazyVariable(getattr(value, name), obj.source.child("ATTR", name))
+    if name == "__class__":
+        return wrap_class(tx, types.FunctionType)
+    if name in ("__dict__", "__globals__"):
+        raise GraphBreak("introspection", f"function.{name}")
+    if hasattr(types.FunctionType, name):
+        return BuiltinMethodVariable(name, obj)
+    source = obj.source.child("FDICT").child("KEY", name)
+    if stored is None and name in value.__dict__:
+        return LazyVariable(value.__dict__[name], source)
+    tx.state.guards.add(source, "ABSENT")
+    raise attribute_error(obj, name)
+
+
+def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker:
+    if name in obj.attrs:
+        return obj.attrs[name]
+    if name in ("__name__", "__qualname__"):
+        return constant(obj.name if name == "__name__" else obj.qualname)
+    if name == "__code__":
+        return constant(obj.code)
+    if name == "__defaults__":
+        return obj.defaults or NONE
+    if name == "__doc__":
+        doc = obj.code.co_consts[0] if obj.code.co_consts else None
+        return constant(doc if isinstance(doc, str) else None)
+    if hasattr(types.FunctionType, name):
+        raise GraphBreak("unsupported_attribute", f"{name} of a function made in the trace")
+    raise attribute_error(obj, name)
+
+
+def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTracker:
+    if name in obj.attrs:
+        return obj.attrs[name]
+    if name == "args":
+        return TupleVariable(list(obj.args))
+    if name == "__cause__":
+        return NONE if obj.cause is MISSING else obj.cause
+    if name == "value" and issubclass(obj.cls, StopIteration):
+        return obj.args[0] if obj.args else NONE
+    found = mro_lookup(tx, obj.cls, name)
+    if isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodDescriptorType)):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
+    if found is MISSING:
+        raise attribute_error(obj, name)
+    return bind(tx, found, obj, obj.cls, name)
+
+
+def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
+    target = obj.obj
+    is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type)
+    cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
+    tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
+    mro = cls.__mro__
+    for base in mro[mro.index(obj.start) + 1 :]:
+        if name in base.__dict__:
+            found = mro_lookup(tx, base, name)
+            if is_class:
+                if isinstance(found, types.FunctionType):
+                    return wrap_pinned(tx, found)
+                if isinstance(found, classmethod):
+                    return MethodVariable(wrap_pinned(tx, found.__func__), target)
+                if name == "__new__":
+                    return wrap_pinned(tx, getattr(base, name))
+            if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
+                return MethodVariable(wrap_pinned(tx, found), target)
+            return bind(tx, found, target, cls, name)
+        mro_lookup(tx, base, name)
+    raise UserRaise(user_error(AttributeError, f"'super' object has no attribute '{name}'"))
+
+
+def special_method(tx: Any, obj: VariableTracker, name: str) -> VariableTracker | None:
+    """A method looked up on the type, as the interpreter does for operators; None where the type has none."""
+    if isinstance(obj, ObjectVariable):
+        found = mro_lookup(tx, obj.cls, name)
+        if found is MISSING or found is None:
+            return None
+        return bind(tx, found, obj, obj.cls, name)
+    if hasattr(obj.python_type(), name):
+        return BuiltinMethodVariable(name, obj)
+    return None
+
+
+def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -> None:
+    if isinstance(obj, TensorVariable):
+        TENSOR.set_attr(tx, obj, name, realize(value, tx.state))
+        return
+    if isinstance(obj, (FunctionVariable, ExceptionVariable)):
+        obj.attrs[name] = value
+        tx.state.dirty += 1
+        return
+    if not isinstance(obj, ObjectVariable) or isinstance(obj.value, type):
+        raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
+    if isinstance(obj.value, (types.FunctionType, types.ModuleType)):
+        if name.startswith("__"):
+            raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
+        store_attr(tx, obj, name, value)
+        return
+    setter = mro_lookup(tx, obj.cls, "__setattr__")
+    if isinstance(setter, types.FunctionType):
+        quick = MODULE_SETATTR.get(setter)
+        if quick is None or not quick(tx, obj, name, value):
+            calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
+        return
+    generic_set_attr(tx, obj, name, value)
+
+
+MODULE_SETATTR: dict[Any, Any] = {}
+
+
+def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
+    """object.__setattr__."""
+    on_class = mro_lookup(tx, obj.cls, name)
+    if isinstance(on_class, property):
+        if on_class.fset is None:
+            text = f"property '{name}' of '{obj.cls.__name__}' object has no setter"
+            raise UserRaise(user_error(AttributeError, text))
+        calls.call(tx, wrap_pinned(tx, on_class.fset), [obj, value], {})
+        return
+    if isinstance(on_class, types.MemberDescriptorType):
+        store_attr(tx, obj, name, value)
+        return
+    if on_class is not MISSING and hasattr(type(on_class), "__set__"):
+        setter = mro_lookup(tx, type(on_class), "__set__")
+        if isinstance(setter, types.FunctionType):
+            descriptor = _class_value(tx, obj.cls, name, on_class)
+            calls.call(tx, wrap_pinned(tx, setter), [descriptor, obj, value], {})
+            return
+        raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
+    if not has_instance_dict(obj):
+        raise attribute_error(obj, name)
+    store_attr(tx, obj, name, value)
+
+
+def has_instance_dict(obj: ObjectVariable) -> bool:
+    return obj.cls.__dictoffset__ != 0
+
+
+def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
+    if obj.value is not MISSING and obj.source is None:
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an object that cannot be reached again")
+    obj.attrs[name] = value
+    tx.state.mark_mutated(obj)
+
+
+def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
+    if not isinstance(obj, ObjectVariable) or isinstance(obj.value, (type, types.ModuleType, types.FunctionType)):
+        raise GraphBreak("unsupported_mutation", f"deleting {obj.python_type().__name__}.{name}")
+    deleter = mro_lookup(tx, obj.cls, "__delattr__")
+    on_class = mro_lookup(tx, obj.cls, name)
+    if isinstance(deleter, types.FunctionType) or (on_class is not MISSING and hasattr(type(on_class), "__set__")):
+        raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
+    if instance_dict_attr(tx, obj, name) is MISSING:
+        raise attribute_error(obj, name)
+    if obj.value is MISSING:
+        del obj.attrs[name]
+    else:
+        obj.attrs[name] = MISSING
+    tx.state.mark_mutated(obj)
+
+
+def module_table_entry(tx: Any, obj: ObjectVariable, table: str, name: str) -> VariableTracker | None:
+    """Entry of a dict that is an attribute of ``obj`` (torch.nn.Module's _parameters, _buffers, _modules)."""
+    entries = instance_dict_attr(tx, obj, table)
+    if entries is MISSING:
+        return None
+    entries = realize(entries, tx.state)
+    if isinstance(entries, ObjectVariable) and entries.payload is not None:
+        entries = entries.payload
+    if not isinstance(entries, DictVariable):
+        raise GraphBreak("unsupported_attribute", f"{table} is no dict")
+    return dict_get(tx, entries, constant(name))

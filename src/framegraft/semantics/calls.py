@@ -1,0 +1,375 @@
+"""Calls: who handles a callable, binding of arguments, inlining of Python functions, instances of user classes."""
+
+from __future__ import annotations
+
+import functools
+import types
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp import frame as frames
+from ..interp.state import realize, user_error
+from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR
+from ..model.source import BUILTINS, pinned
+from ..model.value import (
+    MISSING,
+    NONE,
+    BuiltinMethodVariable,
+    CellVariable,
+    ConstantVariable,
+    DictVariable,
+    ExceptionVariable,
+    FunctionVariable,
+    GeneratorVariable,
+    LazyVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+)
+from . import attributes, iteration, operators
+from .containers import payload_of
+from .wrapping import wrap_constant, wrap_pinned
+
+Args = list[VariableTracker]
+Kwargs = dict[str, VariableTracker]
+MAX_DEPTH = 180
+
+
+def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
+    fn = realize(fn, tx.state)
+    if isinstance(fn, ObjectVariable):
+        return _call_object(tx, fn, args, kwargs)
+    if isinstance(fn, MethodVariable):
+        bound_args = getattr(fn, "args", None)
+        if bound_args is not None:  # functools.partial made in the trace
+            return call(tx, fn.func, [*bound_args, *args], {**fn.kwargs, **kwargs})  # type: ignore[attr-defined]
+        return call(tx, fn.func, [fn.obj, *args], kwargs)
+    if isinstance(fn, FunctionVariable):
+        return _inline_born(tx, fn, args, kwargs)
+    if isinstance(fn, BuiltinMethodVariable):
+        return call_method(tx, realize(fn.obj, tx.state), fn.name, args, kwargs)
+    raise GraphBreak("untraceable_call", f"a {fn.python_type().__name__} called")
+
+
+def truth_of(tx: Any, value: VariableTracker) -> bool:
+    return operators.truth(tx, value)
+
+
+def is_builtin_method(method: VariableTracker) -> bool:
+    return isinstance(method, BuiltinMethodVariable)
+
+
+def realize_all(tx: Any, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    state = tx.state
+    return [realize(a, state) for a in args], {k: realize(v, state) for k, v in kwargs.items()}
+
+
+def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    value = fn.value
+    if value is not MISSING:
+        handler = HANDLERS.get(id(value))
+        if handler is not None:
+            args, kwargs = realize_all(tx, args, kwargs)
+            return handler(tx, args, kwargs)
+        if TENSOR.takes(value, args, kwargs):
+            args, kwargs = realize_all(tx, args, kwargs)
+            return TENSOR.call(tx, value, args, kwargs)
+        if isinstance(value, type):
+            return call_class(tx, value, args, kwargs)
+        if isinstance(value, types.FunctionType):
+            return inline_call(tx, fn, value, args, kwargs)
+        if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+            return _unbound_method(tx, value, args, kwargs)
+        if isinstance(value, types.BuiltinFunctionType):
+            return _builtin_function(tx, value, args, kwargs)
+        if isinstance(value, functools.partial):
+            return _call_partial(tx, fn, value, args, kwargs)
+    method = attributes.special_method(tx, fn, "__call__")
+    if method is None:
+        raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
+    if is_builtin_method(method):
+        raise GraphBreak("unknown_c_function", f"a {fn.cls.__name__} called")
+    return call(tx, method, args, kwargs)
+
+
+def _call_partial(tx: Any, fn: ObjectVariable, value: functools.partial, args: Args, kwargs: Kwargs) -> VariableTracker:
+    assert fn.source is not None
+    inner = LazyVariable(value.func, fn.source.child("ATTR", "func"))
+    bound = realize(LazyVariable(value.args, fn.source.child("ATTR", "args")), tx.state)
+    keywords = realize(LazyVariable(value.keywords, fn.source.child("ATTR", "keywords")), tx.state)
+    from_partial = {k.value: v for k, v in iteration.complete(tx, keywords).values()}  # type: ignore[arg-type,attr-defined]
+    return call(tx, inner, [*bound.items, *args], {**from_partial, **kwargs})  # type: ignore[attr-defined]
+
+
+def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A slot or method of a builtin type called through the class: ``dict.get(d, k)``, ``object.__init__(self)``."""
+    if not args:
+        raise GraphBreak("raised_exception", f"{value.__qualname__} without arguments")
+    obj = realize(args[0], tx.state)
+    return call_method(tx, obj, value.__name__, args[1:], kwargs, owner=value.__objclass__)
+
+
+def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    args, kwargs = realize_all(tx, args, kwargs)
+    owner = value.__self__
+    if isinstance(owner, type) and value.__name__ == "__new__":
+        return new_object(tx, owner, args, kwargs)
+    module = getattr(owner, "__name__", None) if isinstance(owner, types.ModuleType) else None
+    if module in FOLDABLE_MODULES and value.__name__ not in IMPURE:
+        if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
+            return operators.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
+    if module == "_operator":
+        fn = OPERATOR_ALIASES.get(value, value)
+        return operators.apply(tx, fn, args)
+    if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
+        if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
+            return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
+    raise GraphBreak("unknown_c_function", f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
+
+
+FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
+IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
+                    "delattr", "compile", "breakpoint", "__import__", "__build_class__", "iter", "next", "sum"))
+OPERATOR_ALIASES: dict[Any, Any] = {}
+
+
+def call_method(
+    tx: Any, obj: VariableTracker, name: str, args: Args, kwargs: Kwargs, owner: type | None = None
+) -> VariableTracker:
+    """A method of a builtin type."""
+    args, kwargs = realize_all(tx, args, kwargs)
+    if isinstance(obj, TensorVariable):
+        return TENSOR.call_method(tx, obj, name, args, kwargs)
+    target = obj
+    if isinstance(obj, ObjectVariable) and obj.payload is not None and (owner is not object):
+        target = payload_of(obj)
+    for cls in (type(target), VariableTracker):
+        handler = METHODS.get((cls, name))
+        if handler is not None:
+            return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
+    if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
+        plain = all(isinstance(a, ConstantVariable) for a in args) and all(isinstance(v, ConstantVariable) for v in kwargs.values())
+        if plain:
+            method = getattr(target.value, name)
+            return operators.fold(method, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
+    raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.{name}")
+
+
+# -- classes
+
+
+def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """type.__call__: ``__new__``, then ``__init__``."""
+    handler = CLASSES.get(cls)
+    if handler is not None:
+        args, kwargs = realize_all(tx, args, kwargs)
+        return handler(tx, cls, args, kwargs)
+    meta_call = attributes.mro_lookup(tx, type(cls), "__call__")
+    if isinstance(meta_call, types.FunctionType):
+        for base in type(cls).__mro__:
+            quick = CLASSES.get(base) if base not in (type, object) else None
+            if quick is not None:
+                return quick(tx, cls, *realize_all(tx, args, kwargs))
+        return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
+    new = attributes.mro_lookup(tx, cls, "__new__")
+    if isinstance(new, staticmethod):
+        made = call(tx, wrap_pinned(tx, new.__func__), [wrap_pinned(tx, cls), *args], kwargs)
+    else:
+        made = new_object(tx, new.__self__ if isinstance(new, types.BuiltinFunctionType) else object,
+                          [wrap_pinned(tx, cls), *args], kwargs)
+    made = realize(made, tx.state)
+    if not issubclass(made.python_type(), cls):
+        return made
+    init = attributes.mro_lookup(tx, made.python_type(), "__init__")
+    if isinstance(init, types.FunctionType):
+        result = realize(call(tx, wrap_pinned(tx, init), [made, *args], kwargs), tx.state)
+        if not (isinstance(result, ConstantVariable) and result.value is None):
+            raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{result.python_type().__name__}'"))
+    elif init is object.__init__ or isinstance(made, ExceptionVariable):
+        if init is object.__init__ and (args or kwargs) and new is object.__new__:
+            raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
+    elif isinstance(init, types.WrapperDescriptorType) and isinstance(made, ObjectVariable):
+        initialise_payload(tx, made, args, kwargs)
+    else:
+        raise GraphBreak("untraceable_call", f"{cls.__name__}.__init__")
+    return made
+
+
+def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:
+    """list.__init__, dict.__init__, set.__init__ on an instance of a subclass."""
+    inner = obj.payload
+    if isinstance(inner, ListVariable):
+        inner.items[:] = iteration.unpack_iterable(tx, realize(args[0], tx.state)) if args else []
+    elif isinstance(inner, (DictVariable, SetVariable)):
+        call_method(tx, inner, "update", args, kwargs)
+    elif inner is None and obj.cls.__init__ is not object.__init__:
+        raise GraphBreak("untraceable_call", f"{obj.cls.__name__}.__init__")
+
+
+def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """``owner.__new__(cls, ...)`` of a builtin type."""
+    target = realize(args[0], tx.state)
+    if not (isinstance(target, ObjectVariable) and isinstance(target.value, type)):
+        raise GraphBreak("untraceable_call", "__new__ without a class")
+    cls = target.value
+    if owner is not object and cls is owner and cls in CLASSES:
+        return call_class(tx, cls, args[1:], kwargs)
+    if issubclass(cls, BaseException):
+        return ExceptionVariable(cls, list(args[1:]))
+    made = ObjectVariable(MISSING, cls)
+    tx.state.dirty += 1
+    if owner is object:
+        if getattr(cls, "__abstractmethods__", None):
+            raise GraphBreak("raised_exception", f"{cls.__name__} is abstract")
+        return made
+    if owner is tuple:
+        made.payload = TupleVariable(iteration.unpack_iterable(tx, realize(args[1], tx.state)) if len(args) > 1 else [])
+    elif owner is list:
+        made.payload = ListVariable([])
+    elif issubclass(owner, dict) and owner in MAPPING_BASES:
+        made.payload = DictVariable({})
+    elif owner is set:
+        made.payload = SetVariable({})
+    else:
+        raise GraphBreak("untraceable_call", f"{owner.__name__}.__new__")
+    return made
+
+
+MAPPING_BASES: set[type] = {dict}
+
+
+# -- Python functions
+
+
+def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+    defaults = realize(fn.defaults, tx.state).items if fn.defaults is not None else []  # type: ignore[attr-defined]
+    kwdefaults: Kwargs = {}
+    if fn.kwdefaults is not None:
+        kwdefaults = {k: v for k, (_, v) in realize(fn.kwdefaults, tx.state).items.items()}  # type: ignore[attr-defined]
+    bound = bind_arguments(tx, fn.code, fn.name, args, kwargs, defaults, kwdefaults)
+    return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None)
+
+
+def inline_call(tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """Trace into a Python function from outside."""
+    reason = SKIP[0](value) if SKIP else None
+    if reason is not None:
+        raise GraphBreak(*reason)
+    guards = tx.state.guards
+    source = fn.source
+    if source is None:
+        source = pinned(value)
+    if source.access == "CONST" or source.root().access not in ("ARG", "CELLOBJ") or source.access not in ("ARG", "CELLVAL"):
+        source = guards.pin(source, value)
+        guards.add(source.child("FCODE"), "ID", value.__code__)
+    defaults: Args = []
+    default_values = value.__defaults__
+    if default_values:
+        base = source.child("FDEFAULTS")
+        guards.add(base, "LEN", len(default_values))
+        defaults = [LazyVariable(v, base.child("ITEM", i)) for i, v in enumerate(default_values)]
+    elif len(args) < value.__code__.co_argcount:
+        guards.add(source.child("FDEFAULTS"), "EQ", None)
+    kwdefaults: Kwargs = {}
+    if value.__kwdefaults__:
+        base = source.child("FKWDEFAULTS")
+        kwdefaults = {k: LazyVariable(v, base.child("KEY", k)) for k, v in value.__kwdefaults__.items()}
+    code = value.__code__
+    bound = bind_arguments(tx, code, value.__qualname__, args, kwargs, defaults, kwdefaults)
+    closure: list[CellVariable] = []
+    for index, cell in enumerate(value.__closure__ or ()):
+        tracker = realize(LazyVariable(cell, source.child("FCLOSURE").child("ITEM", index)), tx.state)
+        assert isinstance(tracker, CellVariable)
+        closure.append(tracker)
+    if value.__globals__ is tx.state.root.scope.real:
+        scope = tx.state.root.scope
+    else:
+        scope = tx.state.scope(value.__globals__, source.child("FGLOBALS"), BUILTINS)
+    return run_inline(tx, code, scope, bound, closure, value)
+
+
+SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
+
+
+def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn: Any) -> VariableTracker:
+    if len(tx.state.frames) > MAX_DEPTH:
+        raise GraphBreak("recursion", f"more than {MAX_DEPTH} calls deep")
+    inner = frames.InstructionTranslator(tx.state, code, scope)
+    start_frame(inner, code, bound, closure)
+    inner.fn = fn
+    if code.co_flags & frames.CO_GENERATOR:
+        return GeneratorVariable(inner)
+    if code.co_flags & (frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
+        raise GraphBreak("untraceable_call", "a coroutine")
+    depth = len(tx.state.exceptions)
+    try:
+        return inner.run()[1]
+    finally:
+        del tx.state.exceptions[depth:]
+
+
+def start_frame(inner: Any, code: Any, bound: Kwargs, closure: list) -> None:
+    """Lay bound arguments and closure cells out as the frame's locals (CPython: initialize_locals, MAKE_CELL)."""
+    if code.co_cellvars:
+        for name in code.co_cellvars:
+            inner.cells[name] = CellVariable(bound.pop(name, MISSING))
+    inner.cells.update(zip(code.co_freevars, closure, strict=True))
+    inner.locals = bound
+    if code.co_argcount:
+        first = code.co_varnames[0]
+        inner.first_arg = bound.get(first)
+        if inner.first_arg is None and first in inner.cells:
+            inner.first_arg = inner.cells[first].contents
+
+
+def bind_arguments(
+    tx: Any, code: Any, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs
+) -> Kwargs:
+    """Arguments by parameter name; a mismatch is the traced program's TypeError, which eager words best."""
+    count, kwonly = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    bound: Kwargs = dict(zip(names[:count], args, strict=False))
+    position = count + kwonly
+    if code.co_flags & frames.CO_VARARGS:
+        bound[names[position]] = TupleVariable(list(args[count:]))
+        position += 1
+    elif len(args) > count:
+        raise UserRaise(user_error(TypeError, f"{name}() takes {count} positional arguments but {len(args)} were given"))
+    extra: Kwargs = {}
+    allowed = names[code.co_posonlyargcount : count + kwonly]
+    for key, value in kwargs.items():
+        if key in allowed:
+            if key in bound:
+                raise UserRaise(user_error(TypeError, f"{name}() got multiple values for argument '{key}'"))
+            bound[key] = value
+        else:
+            extra[key] = value
+    if code.co_flags & frames.CO_VARKEYWORDS:
+        bound[names[position]] = DictVariable({k: (ConstantVariable(k), v) for k, v in extra.items()})
+    elif extra:
+        raise UserRaise(user_error(TypeError, f"{name}() got an unexpected keyword argument '{next(iter(extra))}'"))
+    for index in range(len(args), count):
+        key = names[index]
+        if key not in bound:
+            offset = index - (count - len(defaults))
+            if offset < 0:
+                raise UserRaise(user_error(TypeError, f"{name}() missing 1 required positional argument: '{key}'"))
+            bound[key] = defaults[offset]
+    for key in names[count : count + kwonly]:
+        if key not in bound:
+            if key not in kwdefaults:
+                raise UserRaise(user_error(TypeError, f"{name}() missing 1 required keyword-only argument: '{key}'"))
+            bound[key] = kwdefaults[key]
+    return bound
+
+
+def send(tx: Any, receiver: VariableTracker, value: VariableTracker) -> tuple[bool, VariableTracker]:
+    """SEND: (True, result) when the receiver is exhausted, else (False, yielded)."""
+    if isinstance(receiver, GeneratorVariable):
+        return iteration.resume(tx, receiver, value)
+    item = iteration.next_item(tx, receiver)
+    return (True, NONE) if item is None else (False, item)

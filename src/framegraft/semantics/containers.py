@@ -1,0 +1,313 @@
+"""Lists, tuples, dicts and sets: reading, writing, hashing."""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import TENSOR
+from ..model.value import (
+    ConstantVariable,
+    DictVariable,
+    FunctionVariable,
+    IteratorVariable,
+    LazyVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    SliceVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import attributes, calls
+from .wrapping import CONSTANT_TYPES, need_constant_deep, wrap_constant
+
+
+def payload_of(tracker: VariableTracker) -> VariableTracker:
+    """The list, tuple, dict or set inside an instance of a subclass; any other tracker itself."""
+    if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
+        return tracker.payload
+    return tracker
+
+
+def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
+    tracker = payload_of(tracker)
+    if isinstance(tracker, (ListVariable, TupleVariable)):
+        return tracker.items
+    if isinstance(tracker, ConstantVariable) and isinstance(tracker.value, tuple):
+        return [wrap_constant(v) for v in tracker.value]
+    raise GraphBreak("unsupported_iterator", f"the items of a {tracker.python_type().__name__}")
+
+
+# -- dicts
+
+
+def hash_key(tx: Any, key: VariableTracker) -> Any:
+    """A Python object that hashes and compares as the tracked one does."""
+    if isinstance(key, ConstantVariable):
+        return key.value
+    if isinstance(key, TupleVariable):
+        return tuple(hash_key(tx, realize(i, tx.state)) for i in key.items)
+    if isinstance(key, SetVariable) and key.cls is frozenset:
+        return frozenset(key.items)
+    if isinstance(key, ObjectVariable):
+        value = key.value
+        if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, enum.Enum)):
+            return value
+        if attributes.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
+            return value if not _is_missing(value) else key
+    if isinstance(key, (TensorVariable, FunctionVariable)):
+        return key
+    if isinstance(key, (ListVariable, DictVariable, SetVariable, SliceVariable)):
+        raise UserRaise(user_error(TypeError, f"unhashable type: '{key.python_type().__name__}'"))
+    raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")
+
+
+def _is_missing(value: Any) -> bool:
+    return type(value).__name__ == "_Missing"
+
+
+def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker | None:
+    """Value of a key, None where there is none."""
+    hashed = hash_key(tx, key)
+    found = d.items.get(hashed)
+    if found is not None:
+        return found[1]
+    if d.complete or hashed in d.deleted:
+        return None
+    assert d.source is not None
+    if isinstance(hashed, VariableTracker):
+        raise GraphBreak("unsupported_builtin_method", "look-up of a tensor in a dict made outside of the trace")
+    if not dict.__contains__(d.value, hashed):
+        tx.state.guards.add(d.source, "NOKEY", hashed)
+        return None
+    value = LazyVariable(dict.__getitem__(d.value, hashed), d.source.child("KEY", hashed))
+    if type(hashed) not in CONSTANT_TYPES and not isinstance(key, ObjectVariable):
+        raise GraphBreak("unsupported_builtin_method", "a compound key of a dict made outside of the trace")
+    tx.state.guards.add(d.source, "HASKEY", hashed)
+    d.items[hashed] = (key, value)
+    d.fetched[hashed] = value
+    return value
+
+
+def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, VariableTracker]]:
+    """All entries in order; for a real dict this guards its keys."""
+    if d.complete:
+        return d.items
+    assert d.source is not None
+    guards = tx.state.guards
+    known = d.items
+    items: dict[Any, tuple[VariableTracker, VariableTracker]] = {}
+    keys = list(dict.keys(d.value))
+    guards.add(d.source, "KEYS", tuple(keys))
+    for index, key in enumerate(keys):
+        if key in d.deleted:
+            continue
+        if key in known:
+            items[key] = known.pop(key)
+            continue
+        value = LazyVariable(dict.__getitem__(d.value, key), d.source.child("KEY", key))
+        if type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key)):
+            tracker: VariableTracker = constant(key)
+        else:
+            tracker = realize(LazyVariable(key, d.source.child("MAPKEYAT", index)), tx.state)
+            if hash_key(tx, tracker) is not key:
+                raise GraphBreak("unsupported_iterator", f"a dict with a {type(key).__name__} as a key")
+        items[key] = (tracker, value)
+        d.fetched[key] = value
+    items.update(known)
+    d.items = items
+    d.complete = True
+    return items
+
+
+def _changing(tx: Any, d: Any) -> None:
+    if d.source is not None:
+        tx.state.mark_mutated(d)
+    else:
+        tx.state.dirty += 1
+    d.mutated = True
+
+
+def dict_set(tx: Any, d: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:
+    d = payload_of(d)
+    assert isinstance(d, DictVariable)
+    present = dict_get(tx, d, key) is not None
+    hashed = hash_key(tx, key)
+    _changing(tx, d)
+    d.items[hashed] = (d.items[hashed][0] if present else key, value)
+
+
+def dict_delete(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker | None:
+    """Remove a key; its value, or None where there was none."""
+    found = dict_get(tx, d, key)
+    if found is None:
+        return None
+    hashed = hash_key(tx, key)
+    _changing(tx, d)
+    del d.items[hashed]
+    if d.source is not None and dict.__contains__(d.value, hashed):
+        d.deleted.add(hashed)
+    return found
+
+
+def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
+    inner = payload_of(tracker)
+    if isinstance(inner, DictVariable):
+        return list(complete(tx, inner).values())
+    keys = attributes.special_method(tx, tracker, "keys")
+    if keys is None:
+        raise UserRaise(user_error(TypeError, f"'{tracker.python_type().__name__}' object is not a mapping"))
+    raise GraphBreak("unsupported_iterator", f"the items of a {tracker.python_type().__name__}")
+
+
+# -- sets
+
+
+def set_add(tx: Any, s: VariableTracker, item: VariableTracker) -> None:
+    s = payload_of(s)
+    assert isinstance(s, SetVariable)
+    hashed = hash_key(tx, item)
+    if hashed not in s.items:
+        s.items[hashed] = item
+        _changing(tx, s)
+
+
+# -- subscripts
+
+
+def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTracker:
+    inner = payload_of(obj)
+    if inner is not obj:
+        assert isinstance(obj, ObjectVariable)
+        method = attributes.mro_lookup(tx, obj.cls, "__getitem__")
+        if isinstance(method, types.FunctionType):
+            return calls.call(tx, attributes.special_method(tx, obj, "__getitem__"), [key], {})  # type: ignore[arg-type]
+    if isinstance(inner, (ListVariable, TupleVariable)):
+        return sequence_get(tx, inner, key)
+    if isinstance(inner, DictVariable):
+        found = dict_get(tx, inner, key)
+        if found is None:
+            if inner is not obj:
+                missing = attributes.special_method(tx, obj, "__missing__")
+                if missing is not None:
+                    return calls.call(tx, missing, [key], {})
+            raise UserRaise(key_error(key))
+        return found
+    if isinstance(inner, ConstantVariable):
+        try:
+            return wrap_constant(inner.value[need_constant_deep(key) if not isinstance(key, SliceVariable) else real_slice(key)])
+        except (IndexError, TypeError, KeyError) as error:
+            raise UserRaise(user_error(type(error), *error.args)) from None
+    if isinstance(obj, ObjectVariable) and isinstance(obj.value, type):
+        raise GraphBreak("unsupported_builtin_method", f"{obj.value.__name__}[...]")
+    method = attributes.special_method(tx, obj, "__getitem__")
+    if method is None:
+        raise UserRaise(user_error(TypeError, f"'{obj.python_type().__name__}' object is not subscriptable"))
+    return calls.call(tx, method, [key], {})
+
+
+def key_error(key: VariableTracker) -> Any:
+    error = user_error(KeyError)
+    error.args = [key]
+    return error
+
+
+def real_slice(key: SliceVariable) -> slice:
+    return slice(*(need_constant_deep(i) for i in key.items))
+
+
+def index_of(tx: Any, key: VariableTracker, what: str) -> int:
+    if isinstance(key, ConstantVariable) and isinstance(key.value, int):
+        return int(key.value)
+    if isinstance(key, ConstantVariable):
+        text = f"{what} indices must be integers or slices, not {type(key.value).__name__}"
+        raise UserRaise(user_error(TypeError, text))
+    method = attributes.special_method(tx, key, "__index__")
+    if method is None or isinstance(key, TensorVariable):
+        raise GraphBreak("tensor_item" if isinstance(key, TensorVariable) else "untraceable_call", f"{what} index")
+    return index_of(tx, realize(calls.call(tx, method, [], {}), tx.state), what)
+
+
+def sequence_get(tx: Any, seq: Any, key: VariableTracker) -> VariableTracker:
+    what = "list" if isinstance(seq, ListVariable) else "tuple"
+    if isinstance(key, SliceVariable):
+        items = seq.items[real_slice(key)]
+        return ListVariable(items) if what == "list" else TupleVariable(items)
+    index = index_of(tx, key, what)
+    try:
+        return seq.items[index]
+    except IndexError:
+        raise UserRaise(user_error(IndexError, f"{what} index out of range")) from None
+
+
+def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:
+    inner = payload_of(obj)
+    if inner is not obj:
+        assert isinstance(obj, ObjectVariable)
+        method = attributes.mro_lookup(tx, obj.cls, "__setitem__")
+        if isinstance(method, types.FunctionType):
+            calls.call(tx, attributes.special_method(tx, obj, "__setitem__"), [key, value], {})  # type: ignore[arg-type]
+            return
+    if isinstance(inner, DictVariable):
+        dict_set(tx, inner, key, value)
+        return
+    if isinstance(inner, ListVariable):
+        if isinstance(key, SliceVariable):
+            inner.items[real_slice(key)] = iterate(tx, realize(value, tx.state))
+        else:
+            index = index_of(tx, key, "list")
+            if not -len(inner.items) <= index < len(inner.items):
+                raise UserRaise(user_error(IndexError, "list assignment index out of range"))
+            inner.items[index] = value
+        _changing(tx, inner)
+        return
+    method = attributes.special_method(tx, obj, "__setitem__")
+    if method is None:
+        text = f"'{obj.python_type().__name__}' object does not support item assignment"
+        raise UserRaise(user_error(TypeError, text))
+    calls.call(tx, method, [key, value], {})
+
+
+def iterate(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
+    return list(ITERATE[0](tx, tracker))
+
+
+ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
+
+
+def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
+    inner = payload_of(obj)
+    if inner is obj or not isinstance(attributes.mro_lookup(tx, obj.python_type(), "__delitem__"), types.FunctionType):
+        if isinstance(inner, DictVariable):
+            if dict_delete(tx, inner, key) is None:
+                raise UserRaise(key_error(key))
+            return
+        if isinstance(inner, ListVariable):
+            if isinstance(key, SliceVariable):
+                del inner.items[real_slice(key)]
+            else:
+                index = index_of(tx, key, "list")
+                if not -len(inner.items) <= index < len(inner.items):
+                    raise UserRaise(user_error(IndexError, "list assignment index out of range"))
+                del inner.items[index]
+            _changing(tx, inner)
+            return
+    method = attributes.special_method(tx, obj, "__delitem__")
+    if method is None:
+        text = f"'{obj.python_type().__name__}' object doesn't support item deletion"
+        raise UserRaise(user_error(TypeError, text))
+    calls.call(tx, method, [key], {})
+
+
+def changing(tx: Any, tracker: Any) -> None:
+    _changing(tx, tracker)
+
+
+def iterator_over(items: list[VariableTracker]) -> IteratorVariable:
+    return IteratorVariable(items)

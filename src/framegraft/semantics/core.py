@@ -1,0 +1,54 @@
+"""What instructions mean on trackers: the operations that rules and builtins share, gathered in one namespace.
+
+The parts live in their own files; this one re-exports them so that rules can say ``core.get_attr``.
+"""
+
+from ..interp.state import need_constant
+from .attributes import del_attr, get_attr, set_attr, special_method
+from .calls import call, inline_call, send
+from .containers import (
+    del_item,
+    dict_get,
+    dict_set,
+    hash_key,
+    mapping_items,
+    sequence_items,
+    set_add,
+    set_item,
+)
+from .iteration import next_item, unpack_iterable
+from .names import cell_contents, import_module, load_global, lookup_global, store_cell
+from .operators import apply, format_value, truth
+from .wrapping import need_constant_deep, wrap_class, wrap_constant
+
+__all__ = [
+    "apply",
+    "call",
+    "cell_contents",
+    "del_attr",
+    "del_item",
+    "dict_get",
+    "dict_set",
+    "format_value",
+    "get_attr",
+    "hash_key",
+    "import_module",
+    "inline_call",
+    "load_global",
+    "lookup_global",
+    "mapping_items",
+    "need_constant",
+    "need_constant_deep",
+    "next_item",
+    "send",
+    "sequence_items",
+    "set_add",
+    "set_attr",
+    "set_item",
+    "special_method",
+    "store_cell",
+    "truth",
+    "unpack_iterable",
+    "wrap_class",
+    "wrap_constant",
+]

@@ -1,0 +1,638 @@
+"""Builtin functions and classes on trackers. Names and errors follow CPython's bltinmodule.c."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import copy
+import functools
+import inspect
+import itertools
+import operator
+import types
+import typing
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import CLASSES, constructs, handles
+from ..model.value import (
+    MISSING,
+    NONE,
+    BuiltinMethodVariable,
+    CombinedIteratorVariable,
+    ConstantVariable,
+    DictVariable,
+    ExceptionVariable,
+    FunctionVariable,
+    IteratorVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    SliceVariable,
+    SuperVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import attributes, calls, containers, core, iteration, operators
+from .wrapping import wrap_constant, wrap_pinned
+
+
+def is_class(tracker: VariableTracker) -> bool:
+    return isinstance(tracker, ObjectVariable) and isinstance(tracker.value, type)
+
+
+@handles(isinstance)
+def handle_isinstance(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    obj, classes = args
+    return constant(_instance_of(tx, obj, obj.python_type(), classes, "__instancecheck__"))
+
+
+@handles(issubclass)
+def handle_issubclass(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    cls, classes = args
+    if not is_class(cls):
+        raise UserRaise(user_error(TypeError, "issubclass() arg 1 must be a class"))
+    return constant(_instance_of(tx, cls, cls.value, classes, "__subclasscheck__"))
+
+
+def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTracker, hook: str) -> bool:
+    if isinstance(classes, TupleVariable):
+        return any(_instance_of(tx, obj, cls, realize(c, tx.state), hook) for c in classes.items)
+    if isinstance(classes, ObjectVariable) and isinstance(classes.value, types.UnionType):
+        return issubclass(cls, classes.value)
+    if not is_class(classes):
+        raise UserRaise(user_error(TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union"))
+    target = classes.value  # type: ignore[attr-defined]
+    check = attributes.mro_lookup(tx, type(target), hook)
+    if isinstance(check, types.FunctionType):
+        real = getattr(obj, "value", MISSING)
+        quick = INSTANCE_CHECKS.get(check)
+        if quick is not None:
+            return quick(tx, obj, cls, target, hook)
+        if real is MISSING:
+            raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
+        raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
+    return issubclass(cls, target) if hook == "__instancecheck__" else issubclass(cls, target)
+
+
+INSTANCE_CHECKS: dict[Any, Any] = {}
+
+
+def _abc_check(tx: Any, obj: VariableTracker, cls: type, target: type, hook: str) -> bool:
+    """ABCMeta.__instancecheck__: registrations are seen through the ABC cache token, guarded."""
+    tx.state.guards.add(wrap_constant(target).source.child("PYCALL", _AbcAnswer(cls, target)), "EQ", issubclass(cls, target))
+    return issubclass(cls, target)
+
+
+class _AbcAnswer:
+    """Guard accessor: is ``cls`` a (virtual) subclass of the class?"""
+
+    __name__ = "has_subclass"
+
+    def __init__(self, cls: type, target: type) -> None:
+        self.cls = cls
+
+    def __call__(self, target: type) -> bool:
+        return issubclass(self.cls, target)
+
+
+import abc  # noqa: E402
+
+for _name in ("__instancecheck__", "__subclasscheck__"):
+    INSTANCE_CHECKS[abc.ABCMeta.__dict__[_name]] = _abc_check
+
+
+@constructs(type)
+def make_type(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 1:
+        raise GraphBreak("untraceable_call", "type() with three arguments")
+    return wrap_pinned(tx, args[0].python_type())
+
+
+@constructs(super)
+def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if args:
+        return SuperVariable(args[0].value, args[1])
+    cell = tx.cells.get("__class__")
+    if cell is None or tx.first_arg is None:
+        raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
+    return SuperVariable(realize(cell.contents, tx.state).value, realize(tx.first_arg, tx.state))
+
+
+@handles(getattr)
+def handle_getattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    name = core.need_constant(args[1], "the name of an attribute")
+    if len(args) == 2:
+        return attributes.get_attr(tx, args[0], name)
+    try:
+        return attributes.get_attr(tx, args[0], name)
+    except UserRaise as raised:
+        if issubclass(raised.value.python_type(), AttributeError):
+            return args[2]
+        raise
+
+
+@handles(hasattr)
+def handle_hasattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    try:
+        attributes.get_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"))
+    except UserRaise as raised:
+        if issubclass(raised.value.python_type(), AttributeError):
+            return constant(False)
+        raise
+    return constant(True)
+
+
+@handles(setattr)
+def handle_setattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    attributes.set_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"), args[2])
+    return NONE
+
+
+@handles(delattr)
+def handle_delattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    attributes.del_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"))
+    return NONE
+
+
+@handles(callable)
+def handle_callable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    obj = args[0]
+    if isinstance(obj, ObjectVariable):
+        if obj.value is not MISSING:
+            return constant(callable(obj.value))
+        return constant(attributes.special_method(tx, obj, "__call__") is not None)
+    return constant(isinstance(obj, (FunctionVariable, MethodVariable, BuiltinMethodVariable)))
+
+
+@handles(len)
+def handle_len(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return operators.length(tx, args[0])
+
+
+@handles(iter)
+def handle_iter(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 1:
+        raise GraphBreak("untraceable_call", "iter() with a sentinel")
+    return iteration.get_iter(tx, args[0])
+
+
+@handles(next)
+def handle_next(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if isinstance(args[0], iteration.GeneratorVariable):
+        done, value = iteration.resume(tx, args[0], NONE)
+        if not done:
+            return value
+        error = user_error(StopIteration)
+        if not (isinstance(value, ConstantVariable) and value.value is None):
+            error.args = [value]
+    else:
+        if not isinstance(args[0], iteration.ITERATORS) and attributes.special_method(tx, args[0], "__next__") is None:
+            raise UserRaise(user_error(TypeError, f"'{args[0].python_type().__name__}' object is not an iterator"))
+        item = iteration.next_item(tx, args[0])
+        if item is not None:
+            return item
+        error = user_error(StopIteration)
+    if len(args) > 1:
+        return args[1]
+    raise UserRaise(error)
+
+
+def _numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    """min and max."""
+    items = iteration.unpack_iterable(tx, args[0]) if len(args) == 1 else args
+    items = [realize(i, tx.state) for i in items]
+    key = kwargs.get("key")
+    if not items:
+        if "default" in kwargs:
+            return kwargs["default"]
+        raise UserRaise(user_error(ValueError, f"{fn.__name__}() arg is an empty sequence"))
+    if key is None and all(type(i) is ConstantVariable for i in items):
+        values = [i.value for i in items]
+        best = fn(values)
+        return next(i for i in items if i.value is best)
+    better = operator.gt if fn is max else operator.lt
+    keyed = key is not None and not (isinstance(key, ConstantVariable) and key.value is None)
+    best_item, best_key = None, None
+    for item in items:
+        rank = realize(calls.call(tx, key, [item], {}), tx.state) if keyed else item
+        if best_item is None or operators.truth(tx, operators.apply(tx, better, [rank, best_key])):
+            best_item, best_key = item, rank
+    return best_item  # type: ignore[return-value]
+
+
+@handles(max)
+def handle_max(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return _numbers(tx, max, args, kwargs)
+
+
+@handles(min)
+def handle_min(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return _numbers(tx, min, args, kwargs)
+
+
+@handles(sum)
+def handle_sum(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    items = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, args[0])]
+    total = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
+    if all(type(i) is ConstantVariable for i in items) and type(total) is ConstantVariable:
+        return operators.fold(lambda: sum([i.value for i in items], total.value), [])
+    for item in items:
+        total = realize(operators.apply(tx, operator.add, [total, item]), tx.state)
+    return total
+
+
+@handles(any)
+def handle_any(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    iterator = iteration.get_iter(tx, args[0])
+    while (item := iteration.next_item(tx, iterator)) is not None:
+        if operators.truth(tx, item):
+            return constant(True)
+    return constant(False)
+
+
+@handles(all)
+def handle_all(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    iterator = iteration.get_iter(tx, args[0])
+    while (item := iteration.next_item(tx, iterator)) is not None:
+        if not operators.truth(tx, item):
+            return constant(False)
+    return constant(True)
+
+
+@handles(sorted)
+def handle_sorted(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return ListVariable(sort_items(tx, iteration.unpack_iterable(tx, args[0]), kwargs))
+
+
+def sort_items(tx: Any, items: list, kwargs: dict) -> list:
+    key = kwargs.get("key", NONE)
+    reverse = core.need_constant(kwargs.get("reverse", constant(False)), "reverse")
+    items = [realize(i, tx.state) for i in items]
+    keys = items if isinstance(key, ConstantVariable) else [realize(calls.call(tx, key, [i], {}), tx.state) for i in items]
+    try:
+        ranks = [core.need_constant_deep(k) for k in keys]
+        order = sorted(range(len(items)), key=ranks.__getitem__, reverse=reverse)
+    except TypeError as error:
+        raise UserRaise(user_error(TypeError, *error.args)) from None
+    return [items[i] for i in order]
+
+
+@handles(abs)
+def handle_abs(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return _dunder(tx, abs, "__abs__", args)
+
+
+@handles(round)
+def handle_round(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return _dunder(tx, round, "__round__", [*args, *kwargs.values()])
+
+
+@handles(divmod)
+def handle_divmod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return _dunder(tx, divmod, "__divmod__", args)
+
+
+@handles(pow)
+def handle_pow(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return operators.apply(tx, operator.pow, args) if len(args) == 2 else _dunder(tx, pow, "__pow__", args)
+
+
+def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
+    if all(type(a) is ConstantVariable for a in args):
+        return operators.fold(fn, args)
+    if any(isinstance(a, TensorVariable) for a in args):
+        return operators.TENSOR.call(tx, fn, args, {})
+    method = attributes.special_method(tx, args[0], name)
+    if method is None:
+        raise UserRaise(user_error(TypeError, f"bad operand type for {fn.__name__}(): '{args[0].python_type().__name__}'"))
+    return calls.call(tx, method, args[1:], {})
+
+
+@handles(repr)
+def handle_repr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return _text(tx, repr, "__repr__", args[0])
+
+
+@handles(hash, id, globals, locals, vars, dir, exec, eval)
+def handle_introspection(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("introspection", "hash(), id(), globals(), locals(), vars(), dir(), exec() or eval()")
+
+
+@handles(print)
+def handle_print(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("print_call", "print()")
+
+
+def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
+    if isinstance(obj, ConstantVariable):
+        return operators.fold(fn, [obj])
+    if is_class(obj):
+        return constant(fn(obj.value)) if type(obj.value) is type else _break_text(fn, obj)  # type: ignore[attr-defined]
+    if isinstance(obj, ObjectVariable) and obj.payload is None:
+        if isinstance(attributes.mro_lookup(tx, obj.cls, "__str__"), types.FunctionType) and fn is str:
+            name = "__str__"
+        method = attributes.special_method(tx, obj, name)
+        if method is not None and not calls.is_builtin_method(method):
+            return calls.call(tx, method, [], {})
+    if isinstance(obj, ExceptionVariable) and fn is str and type(obj.cls.__str__) is types.WrapperDescriptorType:
+        if len(obj.args) == 1 and obj.cls.__str__ is BaseException.__str__:
+            return _text(tx, str, "__repr__", realize(obj.args[0], tx.state))
+    if isinstance(obj, (ListVariable, TupleVariable)):
+        try:
+            value = core.need_constant_deep(TupleVariable(obj.items))
+        except GraphBreak:
+            return _break_text(fn, obj)
+        return constant(fn(list(value) if isinstance(obj, ListVariable) else value))
+    return _break_text(fn, obj)
+
+
+def _break_text(fn: Any, obj: VariableTracker) -> Any:
+    raise GraphBreak("untraceable_call", f"{fn.__name__}() of a {obj.python_type().__name__}")
+
+
+@constructs(str)
+def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if not args:
+        return constant("")
+    return _text(tx, str, "__repr__", args[0])
+
+
+@constructs(int, float, bool, complex, bytes)
+def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if cls is bool:
+        return constant(operators.truth(tx, args[0]) if args else False)
+    if all(type(a) is ConstantVariable for a in args):
+        return operators.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
+    if isinstance(args[0], TensorVariable):
+        return operators.TENSOR.call(tx, cls, args, kwargs)
+    name = {int: "__int__", float: "__float__", complex: "__complex__", bytes: "__bytes__"}[cls]
+    method = attributes.special_method(tx, args[0], name)
+    if method is None or calls.is_builtin_method(method):
+        raise GraphBreak("untraceable_call", f"{cls.__name__}() of a {args[0].python_type().__name__}")
+    return calls.call(tx, method, [], {})
+
+
+@constructs(list)
+def make_list(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    return ListVariable(iteration.unpack_iterable(tx, args[0]) if args else [])
+
+
+@constructs(tuple)
+def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if args and isinstance(args[0], TupleVariable):
+        return args[0]
+    return TupleVariable(iteration.unpack_iterable(tx, args[0]) if args else [])
+
+
+@constructs(set, frozenset)
+def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    result = SetVariable({}, cls=cls)
+    for item in iteration.unpack_iterable(tx, args[0]) if args else []:
+        item = realize(item, tx.state)
+        result.items.setdefault(containers.hash_key(tx, item), item)
+    return result
+
+
+@constructs(dict)
+def make_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    result = DictVariable({})
+    update_dict(tx, result, args, kwargs)
+    return result
+
+
+def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None:
+    if args:
+        source = args[0]
+        inner = containers.payload_of(source)
+        if isinstance(inner, DictVariable) or attributes.special_method(tx, source, "keys") is not None:
+            pairs = containers.mapping_items(tx, source)
+        else:
+            pairs = []
+            for pair in iteration.unpack_iterable(tx, source):
+                both = iteration.unpack_iterable(tx, realize(pair, tx.state))
+                if len(both) != 2:
+                    raise GraphBreak("raised_exception", "dict() of items that are no pairs")
+                pairs.append((realize(both[0], tx.state), both[1]))
+        for key, value in pairs:
+            containers.dict_set(tx, target, key, value)
+    for name, value in kwargs.items():
+        containers.dict_set(tx, target, constant(name), value)
+
+
+@constructs(range)
+def make_range(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    values = [containers.index_of(tx, a, "range") for a in args]
+    return operators.fold(range, [constant(v) for v in values])
+
+
+@constructs(slice)
+def make_slice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    items = list(args) if len(args) > 1 else [NONE, *args]
+    return SliceVariable([*items, NONE] if len(items) == 2 else items)
+
+
+@constructs(enumerate)
+def make_enumerate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    start = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
+    return CombinedIteratorVariable(enumerate, [iteration.get_iter(tx, args[0])], count=core.need_constant(start, "start"))
+
+
+@constructs(zip)
+def make_zip(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    strict = core.need_constant(kwargs.get("strict", constant(False)), "strict")
+    return CombinedIteratorVariable(zip, [iteration.get_iter(tx, a) for a in args], strict=strict)
+
+
+@constructs(map)
+def make_map(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    return CombinedIteratorVariable(map, [iteration.get_iter(tx, a) for a in args[1:]], fn=args[0])
+
+
+@constructs(filter)
+def make_filter(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    fn = None if isinstance(args[0], ConstantVariable) and args[0].value is None else args[0]
+    return CombinedIteratorVariable(filter, [iteration.get_iter(tx, args[1])], fn=fn)
+
+
+@constructs(reversed)
+def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    method = attributes.special_method(tx, args[0], "__reversed__") if isinstance(args[0], ObjectVariable) else None
+    if method is not None and not calls.is_builtin_method(method):
+        return calls.call(tx, method, [], {})
+    inner = containers.payload_of(args[0])
+    if isinstance(inner, DictVariable):
+        return IteratorVariable([k for k, _ in reversed(containers.complete(tx, inner).values())])
+    if isinstance(inner, ConstantVariable) and isinstance(inner.value, range):
+        return IteratorVariable([constant(v) for v in reversed(inner.value)])
+    return IteratorVariable(list(reversed(containers.sequence_items(tx, args[0]))))
+
+
+@constructs(object)
+def make_object(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    return ObjectVariable(MISSING, object)
+
+
+@constructs(property, staticmethod, classmethod)
+def make_descriptor(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("untraceable_call", f"{cls.__name__} made in the trace")
+
+
+@constructs(types.SimpleNamespace)
+def make_namespace(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    made = ObjectVariable(MISSING, cls)
+    made.attrs.update(kwargs)
+    return made
+
+
+@constructs(collections.OrderedDict)
+def make_ordered_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    made = ObjectVariable(MISSING, cls)
+    made.payload = DictVariable({})
+    update_dict(tx, made.payload, args, kwargs)
+    return made
+
+
+calls.MAPPING_BASES.add(collections.OrderedDict)
+
+
+@constructs(functools.partial)
+def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    made = PartialVariable(args[0], list(args[1:]), dict(kwargs))
+    return made
+
+
+class PartialVariable(MethodVariable):
+    """functools.partial made in the trace."""
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, func: VariableTracker, args: list, kwargs: dict) -> None:
+        super().__init__(func, NONE)
+        self.args = args
+        self.kwargs = kwargs
+
+    def python_type(self) -> type:
+        return functools.partial
+
+
+@handles(typing.cast)
+def handle_cast(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return args[1]
+
+
+@handles(functools.reduce)
+def handle_reduce(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    iterator = iteration.get_iter(tx, args[1])
+    total = args[2] if len(args) > 2 else iteration.next_item(tx, iterator)
+    if total is None:
+        raise UserRaise(user_error(TypeError, "reduce() of empty iterable with no initial value"))
+    while (item := iteration.next_item(tx, iterator)) is not None:
+        total = calls.call(tx, args[0], [total, item], {})
+    return total
+
+
+@handles(copy.copy)
+def handle_copy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    obj = args[0]
+    if isinstance(obj, (ConstantVariable, TupleVariable)):
+        return obj
+    if isinstance(obj, ListVariable):
+        return ListVariable(list(obj.items))
+    if isinstance(obj, DictVariable):
+        return DictVariable(dict(containers.complete(tx, obj)))
+    if isinstance(obj, SetVariable):
+        return SetVariable(dict(obj.items), cls=obj.cls)
+    raise GraphBreak("untraceable_call", f"copy.copy of a {obj.python_type().__name__}")
+
+
+def _iterator(items: list) -> IteratorVariable:
+    return IteratorVariable(items)
+
+
+@constructs(itertools.chain)
+def make_chain(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    return _iterator([item for a in args for item in iteration.unpack_iterable(tx, a)])
+
+
+@constructs(itertools.product, itertools.permutations, itertools.combinations, itertools.zip_longest)
+def make_combinatoric(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    lists = [a if isinstance(a, ConstantVariable) and isinstance(a.value, (int, type(None)))
+             else iteration.unpack_iterable(tx, a) for a in args]
+    plain = [x.value if isinstance(x, ConstantVariable) else x for x in lists]
+    options = {k: v if k == "fillvalue" else core.need_constant(v, k) for k, v in kwargs.items()}
+    if cls is itertools.zip_longest:
+        options.setdefault("fillvalue", NONE)
+    return _iterator([TupleVariable(list(t)) for t in cls(*plain, **options)])
+
+
+@constructs(itertools.islice)
+def make_islice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    window = slice(*(core.need_constant(a, "islice() argument") for a in args[1:]))
+    iterator = iteration.get_iter(tx, args[0])
+    if window.stop is None:
+        return _iterator(iteration.unpack_iterable(tx, iterator)[window])
+    items = []
+    while len(items) < window.stop and (item := iteration.next_item(tx, iterator)) is not None:
+        items.append(item)
+    return _iterator(items[window])
+
+
+@constructs(itertools.repeat)
+def make_repeat(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) < 2 and "times" not in kwargs:
+        raise GraphBreak("unsupported_iterator", "an endless itertools.repeat")
+    times = args[1] if len(args) > 1 else kwargs["times"]
+    return _iterator([args[0]] * core.need_constant(times, "times"))
+
+
+@constructs(itertools.accumulate)
+def make_accumulate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    items = iteration.unpack_iterable(tx, args[0])
+    fn = args[1] if len(args) > 1 else kwargs.get("func", wrap_constant(operator.add))
+    out: list = []
+    if "initial" in kwargs:
+        out.append(kwargs["initial"])
+    for item in items:
+        out.append(calls.call(tx, fn, [out[-1], item], {}) if out else item)
+    return _iterator(out)
+
+
+@handles(inspect.signature, inspect.stack, inspect.currentframe)
+def handle_inspect(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("introspection", "the inspect module")
+
+
+for _fn in (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+            operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.lt,
+            operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.neg, operator.pos, operator.invert,
+            operator.is_, operator.is_not, operator.not_, operator.getitem, operator.iadd, operator.isub, operator.imul,
+            operator.itruediv, operator.imatmul):
+    handles(_fn)(lambda tx, args, kwargs, fn=_fn: operators.apply(tx, fn, args))
+
+for _fn in (operator.contains,):
+    handles(_fn)(lambda tx, args, kwargs: operators.contains(tx, args[1], args[0]))
+
+
+@constructs(operator.itemgetter, operator.attrgetter, operator.methodcaller)
+def make_getter(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("untraceable_call", f"operator.{cls.__name__} made in the trace")
+
+
+def enum_call(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    """Color(1): a look-up that gives one of the class's members."""
+    try:
+        member = cls(*(core.need_constant(a, "an enum's value") for a in args))
+    except ValueError as error:
+        raise UserRaise(user_error(ValueError, *error.args)) from None
+    return wrap_pinned(tx, member)
+
+
+import enum  # noqa: E402
+
+CLASSES[enum.EnumMeta] = enum_call
+BUILTIN_NAMES = tuple(vars(builtins))

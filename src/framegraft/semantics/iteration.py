@@ -1,0 +1,190 @@
+"""Iterators: iter(), next(), unpacking, generators that run inside the trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import TENSOR
+from ..model.value import (
+    NONE,
+    CombinedIteratorVariable,
+    ConstantVariable,
+    DictVariable,
+    GeneratorVariable,
+    IteratorVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import attributes, calls
+from .containers import ITERATE, complete, payload_of
+from .operators import apply
+
+ITERATORS = (IteratorVariable, CombinedIteratorVariable, GeneratorVariable)
+
+
+def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
+    """iter(obj)."""
+    if isinstance(obj, ITERATORS):
+        return obj
+    if isinstance(obj, ObjectVariable):
+        if isinstance(obj.value, type):
+            return calls.call(tx, _need(tx, attributes.special_method(tx, obj, "__iter__"), obj), [], {})
+        method = attributes.special_method(tx, obj, "__iter__")
+        inner = payload_of(obj)
+        if method is not None and (inner is obj or not calls.is_builtin_method(method)):
+            return realize(calls.call(tx, method, [], {}), tx.state)
+        if method is None and inner is obj:
+            if attributes.special_method(tx, obj, "__getitem__") is None:
+                raise UserRaise(user_error(TypeError, f"'{obj.cls.__name__}' object is not iterable"))
+            raise GraphBreak("unsupported_iterator", "iteration through __getitem__")
+        obj = inner
+    if isinstance(obj, TensorVariable):
+        return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items)
+    if isinstance(obj, (ListVariable, TupleVariable)):
+        # A list may change while it is iterated: share the items, don't copy them.
+        return IteratorVariable(obj.items, obj)
+    if isinstance(obj, DictVariable):
+        return IteratorVariable([key for key, _ in complete(tx, obj).values()], obj)
+    if isinstance(obj, SetVariable):
+        return IteratorVariable(list(obj.items.values()), obj)
+    if isinstance(obj, ConstantVariable):
+        try:
+            values = list(obj.value)
+        except TypeError as error:
+            raise UserRaise(user_error(TypeError, *error.args)) from None
+        return IteratorVariable([constant(v) for v in values], obj)
+    raise GraphBreak("unsupported_iterator", f"iter() of a {obj.python_type().__name__}")
+
+
+def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> VariableTracker:
+    if method is None:
+        raise UserRaise(user_error(TypeError, f"'{obj.python_type().__name__}' object is not iterable"))
+    return method
+
+
+def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
+    """next(iterator), None when it is exhausted."""
+    if isinstance(iterator, IteratorVariable):
+        if iterator.index < len(iterator.items):
+            iterator.index += 1
+            tx.state.dirty += 1
+            return iterator.items[iterator.index - 1]
+        return None
+    if isinstance(iterator, CombinedIteratorVariable):
+        tx.state.dirty += 1
+        return _next_combined(tx, iterator)
+    if isinstance(iterator, GeneratorVariable):
+        done, value = resume(tx, iterator, NONE)
+        return None if done else value
+    if isinstance(iterator, ObjectVariable):
+        method = attributes.special_method(tx, iterator, "__next__")
+        if method is None:
+            raise UserRaise(user_error(TypeError, f"'{iterator.cls.__name__}' object is not an iterator"))
+        try:
+            return calls.call(tx, method, [], {})
+        except UserRaise as raised:
+            if issubclass(raised.value.python_type(), StopIteration):
+                return None
+            raise
+    raise GraphBreak("unsupported_iterator", f"next() of a {iterator.python_type().__name__}")
+
+
+def _next_combined(tx: Any, it: CombinedIteratorVariable) -> VariableTracker | None:
+    if it.kind is enumerate:
+        item = next_item(tx, it.iterators[0])
+        if item is None:
+            return None
+        it.count += 1
+        return TupleVariable([constant(it.count - 1), item])
+    if it.kind is filter:
+        while True:
+            item = next_item(tx, it.iterators[0])
+            if item is None:
+                return None
+            keep = item if it.fn is None else calls.call(tx, it.fn, [item], {})
+            if calls.truth_of(tx, keep):
+                return item
+    items: list[VariableTracker] = []
+    for index, inner in enumerate(it.iterators):
+        item = next_item(tx, inner)
+        if item is None:
+            if it.strict:
+                _check_strict(tx, it, index)
+            return None
+        items.append(item)
+    return TupleVariable(items) if it.kind is zip else calls.call(tx, it.fn, items, {})
+
+
+def _check_strict(tx: Any, it: CombinedIteratorVariable, index: int) -> None:
+    if index:
+        plural = " " if index == 1 else "s 1-"
+        raise UserRaise(user_error(ValueError, f"zip() argument {index + 1} is shorter than argument{plural}{index}"))
+    for later, inner in enumerate(it.iterators[1:], 1):
+        if next_item(tx, inner) is not None:
+            plural = " " if later == 1 else "s 1-"
+            raise UserRaise(user_error(ValueError, f"zip() argument {later + 1} is longer than argument{plural}{later}"))
+
+
+def unpack_iterable(tx: Any, obj: VariableTracker) -> list[VariableTracker]:
+    """All items of an iterable, as list(obj) would collect them."""
+    inner = payload_of(obj)
+    if isinstance(inner, (ListVariable, TupleVariable)) and inner is obj:
+        return list(inner.items)
+    iterator = get_iter(tx, obj)
+    items = []
+    while (item := next_item(tx, iterator)) is not None:
+        items.append(item)
+        if len(items) > 100_000:
+            raise GraphBreak("unsupported_iterator", "an iterable of more than 100,000 items")
+    return items
+
+
+ITERATE.append(unpack_iterable)
+
+
+def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error: Any = None) -> tuple[bool, VariableTracker]:
+    """Run a generator to its next yield: (False, yielded) or (True, returned)."""
+    if generator.running:
+        raise UserRaise(user_error(ValueError, "generator already executing"))
+    if generator.finished:
+        if error is not None:
+            raise UserRaise(error)
+        return True, NONE
+    tx.state.dirty += 1
+    frame = generator.frame
+    if generator.started and error is None:
+        frame.stack.append(value)
+    generator.started = True
+    generator.running = True
+    depth = len(tx.state.exceptions)
+    try:
+        if error is not None:
+            try:
+                frame.unwind(UserRaise(error))
+            except UserRaise:
+                generator.finished = True
+                raise
+        kind, result = frame.run()
+    except UserRaise as raised:
+        generator.finished = True
+        if issubclass(raised.value.python_type(), StopIteration):
+            raise UserRaise(user_error(RuntimeError, "generator raised StopIteration")) from None
+        raise
+    finally:
+        generator.running = False
+        del tx.state.exceptions[depth:]
+    if kind == "yield":
+        return False, result
+    generator.finished = True
+    return True, result
+
+
+def iterate_apply(tx: Any, obj: VariableTracker) -> VariableTracker:
+    return apply(tx, iter, [obj])

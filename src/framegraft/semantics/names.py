@@ -1,0 +1,75 @@
+"""Globals, builtins, closure cells, imports."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import GlobalScope, user_error
+from ..model.source import Source
+from ..model.value import MISSING, CellVariable, LazyVariable, ObjectVariable, VariableTracker
+from .wrapping import wrap_pinned
+
+
+def lookup_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
+    """Value of a global or builtin name, None where there is none (CPython: LOAD_GLOBAL's two dict look-ups)."""
+    stored = scope.stores.get(name)
+    if stored is MISSING:
+        return _builtin(tx, scope, name)
+    if stored is not None:
+        return stored
+    guards = tx.state.guards
+    source = scope.source.child("KEY", name)
+    if name in scope.real:
+        return LazyVariable(scope.real[name], source)
+    guards.add(source, "ABSENT")
+    return _builtin(tx, scope, name)
+
+
+def _builtin(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
+    builtins = scope.real.get("__builtins__", MISSING)
+    if isinstance(builtins, types.ModuleType):
+        builtins = builtins.__dict__
+    if builtins is MISSING:
+        raise GraphBreak("unsupported_attribute", "globals without __builtins__")
+    source = scope.builtins_source.child("KEY", name)
+    if name not in builtins:
+        tx.state.guards.add(source, "ABSENT")
+        return None
+    return LazyVariable(builtins[name], source)
+
+
+def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
+    found = lookup_global(tx, scope, name)
+    if found is None:
+        raise UserRaise(user_error(NameError, f"name '{name}' is not defined"))
+    return found
+
+
+def cell_contents(tx: Any, cell: CellVariable) -> Any:
+    return cell.contents
+
+
+def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:
+    cell.contents = value
+    tx.state.dirty += 1
+    if cell.source is not None:
+        tx.state.mark_mutated(cell)
+
+
+def import_module(tx: Any, name: str, fromlist: Any, level: int) -> VariableTracker:
+    """An import of a module that is loaded already; any other import runs code and breaks the graph."""
+    if level:
+        package = tx.scope.real.get("__package__") or ""
+        name = ".".join(package.split(".")[: len(package.split(".")) - level + 1] + ([name] if name else []))
+    full = sys.modules.get(name)
+    top = full if fromlist else sys.modules.get(name.partition(".")[0])
+    if full is None or top is None:
+        raise GraphBreak("io_call", f"import of {name}, which is not loaded")
+    source = Source("CONST", sys.modules).child("KEY", name if fromlist else name.partition(".")[0])
+    tx.state.guards.add(source, "ID", top)
+    tracker = wrap_pinned(tx, top)
+    assert isinstance(tracker, ObjectVariable)
+    return tracker

@@ -1,0 +1,390 @@
+"""Operators: constants are folded by the real function, user types go through CPython's slot algorithm."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+import types
+from typing import Any
+
+from ..bytecode import ops
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import TENSOR
+from ..model.value import (
+    FALSE,
+    TRUE,
+    BuiltinMethodVariable,
+    CellVariable,
+    ConstantVariable,
+    DictVariable,
+    ExceptionVariable,
+    FunctionVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    SliceVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import attributes, calls, containers, iteration
+from .containers import payload_of
+from .wrapping import wrap_constant
+
+_BINARY = {
+    operator.add: ("__add__", "__radd__", "+"),
+    operator.sub: ("__sub__", "__rsub__", "-"),
+    operator.mul: ("__mul__", "__rmul__", "*"),
+    operator.truediv: ("__truediv__", "__rtruediv__", "/"),
+    operator.floordiv: ("__floordiv__", "__rfloordiv__", "//"),
+    operator.mod: ("__mod__", "__rmod__", "%"),
+    operator.pow: ("__pow__", "__rpow__", "** or pow()"),
+    operator.matmul: ("__matmul__", "__rmatmul__", "@"),
+    operator.and_: ("__and__", "__rand__", "&"),
+    operator.or_: ("__or__", "__ror__", "|"),
+    operator.xor: ("__xor__", "__rxor__", "^"),
+    operator.lshift: ("__lshift__", "__rlshift__", "<<"),
+    operator.rshift: ("__rshift__", "__rrshift__", ">>"),
+}
+_INPLACE = {
+    operator.iadd: ("__iadd__", operator.add),
+    operator.isub: ("__isub__", operator.sub),
+    operator.imul: ("__imul__", operator.mul),
+    operator.itruediv: ("__itruediv__", operator.truediv),
+    operator.ifloordiv: ("__ifloordiv__", operator.floordiv),
+    operator.imod: ("__imod__", operator.mod),
+    operator.ipow: ("__ipow__", operator.pow),
+    operator.imatmul: ("__imatmul__", operator.matmul),
+    operator.iand: ("__iand__", operator.and_),
+    operator.ior: ("__ior__", operator.or_),
+    operator.ixor: ("__ixor__", operator.xor),
+    operator.ilshift: ("__ilshift__", operator.lshift),
+    operator.irshift: ("__irshift__", operator.rshift),
+}
+_COMPARE = {
+    operator.lt: ("__lt__", "__gt__", "<"),
+    operator.le: ("__le__", "__ge__", "<="),
+    operator.gt: ("__gt__", "__lt__", ">"),
+    operator.ge: ("__ge__", "__le__", ">="),
+    operator.eq: ("__eq__", "__eq__", "=="),
+    operator.ne: ("__ne__", "__ne__", "!="),
+}
+_UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__"}
+_NOT_IMPLEMENTED = NotImplemented
+
+
+def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
+    """The value of an operator or of one of the functions that instructions call (iter, len, getitem ...)."""
+    special = _SPECIAL.get(fn)
+    if special is not None:
+        return special(tx, *args)
+    if all(type(a) is ConstantVariable for a in args):
+        return fold(fn, args)
+    if any(isinstance(a, TensorVariable) for a in args):
+        return TENSOR.call(tx, fn, args, {})
+    if fn in _COMPARE:
+        return compare(tx, fn, *args)
+    if fn in _INPLACE:
+        return inplace(tx, fn, *args)
+    if fn in _BINARY:
+        return binary(tx, fn, *args)
+    if fn in _UNARY:
+        method = attributes.special_method(tx, args[0], _UNARY[fn])
+        if method is None:
+            raise GraphBreak("raised_exception", f"{fn.__name__} of a {args[0].python_type().__name__}")
+        return calls.call(tx, method, [], {})
+    raise GraphBreak("untraceable_call", f"{fn.__name__} of {', '.join(a.python_type().__name__ for a in args)}")
+
+
+def fold(fn: Any, args: list[VariableTracker], kwargs: dict | None = None) -> VariableTracker:
+    """Call the real, pure function on constants; what it raises, the traced program raises."""
+    try:
+        value = fn(*(a.value for a in args), **(kwargs or {}))  # type: ignore[attr-defined]
+    except Exception as error:
+        raise UserRaise(user_error(type(error), *error.args)) from None
+    return wrap_constant(value)
+
+
+def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
+    if a is b:
+        return True
+    if isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable):
+        if type(a.value) is not type(b.value):
+            return False
+        if a.value is None or isinstance(a.value, (bool, type(...), type(NotImplemented))) or a.value is b.value:
+            return a.value is b.value
+        if type(a.value) in (int, str, float, bytes, complex) and a.value != b.value:
+            return False
+        if TENSOR.is_constant_type(type(a.value)) and a.value != b.value:
+            return False
+        raise GraphBreak("introspection", "identity of equal constants")
+    if isinstance(a, ConstantVariable) or isinstance(b, ConstantVariable):
+        return False
+    if isinstance(a, ObjectVariable) and isinstance(b, ObjectVariable) and not containers._is_missing(a.value):
+        return a.value is b.value
+    if isinstance(a, (MethodVariable, BuiltinMethodVariable)) or isinstance(b, (MethodVariable, BuiltinMethodVariable)):
+        return False
+    if a.source is not None and b.source is not None and a.source != b.source:
+        tx.state.guards.add(a.source, "NOALIAS", (a.source, b.source))
+    return False
+
+
+def is_(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    return constant(_is(tx, a, b))
+
+
+def is_not(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    return constant(not _is(tx, a, b))
+
+
+def not_(tx: Any, a: VariableTracker) -> VariableTracker:
+    if isinstance(a, TensorVariable):
+        raise GraphBreak("data_dependent_branch", "not of a tensor")
+    return constant(not truth(tx, a))
+
+
+def truth(tx: Any, value: VariableTracker) -> bool:
+    """bool(value), for a branch."""
+    value = realize(value, tx.state)
+    if isinstance(value, ConstantVariable):
+        return bool(value.value)
+    if isinstance(value, TensorVariable):
+        return TENSOR.truth(tx, value)
+    if isinstance(value, ObjectVariable):
+        if isinstance(value.value, (types.FunctionType, types.ModuleType, types.BuiltinFunctionType)):
+            return True
+        if isinstance(value.value, type) and type(value.value) is type:
+            return True
+        for name in ("__bool__", "__len__"):
+            method = attributes.special_method(tx, value, name)
+            if method is not None and not (calls.is_builtin_method(method) and name == "__bool__"):
+                result = realize(calls.call(tx, method, [], {}), tx.state)
+                return truth(tx, result)
+        return True
+    if isinstance(value, (ListVariable, TupleVariable, SetVariable)):
+        return bool(value.items)
+    if isinstance(value, DictVariable):
+        return length(tx, value).value != 0  # type: ignore[attr-defined]
+    if isinstance(value, (FunctionVariable, MethodVariable, BuiltinMethodVariable, ExceptionVariable, CellVariable,
+                          SliceVariable, *iteration.ITERATORS)):
+        return True
+    raise GraphBreak("untraceable_call", f"truth of a {value.python_type().__name__}")
+
+
+def length(tx: Any, obj: VariableTracker) -> VariableTracker:
+    inner = payload_of(obj)
+    if inner is not obj:
+        method = attributes.special_method(tx, obj, "__len__")
+        if method is not None and not calls.is_builtin_method(method):
+            return calls.call(tx, method, [], {})
+    if isinstance(inner, (ListVariable, TupleVariable, SetVariable)):
+        return constant(len(inner.items))
+    if isinstance(inner, DictVariable):
+        if not inner.complete and inner.source is not None and not inner.items and not inner.value:
+            tx.state.guards.add(inner.source, "LEN", 0)
+            return constant(0)
+        return constant(len(containers.complete(tx, inner)))
+    if isinstance(inner, ConstantVariable):
+        return fold(len, [inner])
+    if isinstance(inner, TensorVariable):
+        return TENSOR.call(tx, len, [inner], {})
+    method = attributes.special_method(tx, obj, "__len__")
+    if method is None:
+        raise UserRaise(user_error(TypeError, f"object of type '{obj.python_type().__name__}' has no len()"))
+    return calls.call(tx, method, [], {})
+
+
+def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> VariableTracker:
+    inner = payload_of(container)
+    if isinstance(container, ObjectVariable):
+        method = attributes.special_method(tx, container, "__contains__")
+        if method is not None and not calls.is_builtin_method(method):
+            return constant(truth(tx, calls.call(tx, method, [item], {})))
+    if isinstance(inner, ConstantVariable) and isinstance(item, ConstantVariable):
+        return fold(operator.contains, [inner, item])
+    if isinstance(inner, DictVariable):
+        return constant(containers.dict_get(tx, inner, item) is not None)
+    if isinstance(inner, SetVariable):
+        return constant(containers.hash_key(tx, item) in inner.items)
+    if isinstance(inner, TensorVariable):
+        raise GraphBreak("data_dependent_branch", "in of a tensor")
+    if isinstance(inner, (ListVariable, TupleVariable)):
+        items = inner.items
+    else:
+        items = iteration.unpack_iterable(tx, container)
+    for candidate in items:
+        candidate = realize(candidate, tx.state)
+        if candidate is item:
+            return TRUE
+        if truth(tx, apply(tx, operator.eq, [candidate, item])):
+            return TRUE
+    return FALSE
+
+
+def not_contains(tx: Any, item: VariableTracker, container: VariableTracker) -> VariableTracker:
+    return not_(tx, contains(tx, item, container))
+
+
+def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    x, y = payload_of(a), payload_of(b)
+    user_defined = (isinstance(a, ObjectVariable) and x is a) or (isinstance(b, ObjectVariable) and y is b)
+    if not user_defined:
+        if isinstance(x, (ListVariable, TupleVariable)) and type(x) is type(y):
+            return _compare_sequences(tx, fn, x.items, y.items)  # type: ignore[attr-defined]
+        if isinstance(x, DictVariable) and isinstance(y, DictVariable) and fn in (operator.eq, operator.ne):
+            return constant(_equal_dicts(tx, x, y) == (fn is operator.eq))
+        if isinstance(x, SetVariable) and isinstance(y, SetVariable):
+            return constant(fn(set(x.items), set(y.items)))
+    name, mirrored, sign = _COMPARE[fn]
+    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
+    for left, right, method in ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored)):
+        result = _slot(tx, left, method, right)
+        if result is not None:
+            return result
+    if fn in (operator.eq, operator.ne):
+        return constant(_is(tx, a, b) == (fn is operator.eq))
+    text = f"'{sign}' not supported between instances of '{a.python_type().__name__}' and '{b.python_type().__name__}'"
+    raise UserRaise(user_error(TypeError, text))
+
+
+def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> VariableTracker | None:
+    """Result of a Python-level operator method, None for NotImplemented or a builtin one that knows only identity."""
+    if not isinstance(left, ObjectVariable):
+        return None
+    found = attributes.mro_lookup(tx, left.cls, name)
+    if containers._is_missing(found) or found is None:
+        return None
+    if not isinstance(found, types.FunctionType):
+        if name in ("__eq__", "__ne__") and getattr(object, name) is found:
+            if name == "__ne__":
+                inverse = _slot(tx, left, "__eq__", right)
+                return None if inverse is None else not_(tx, inverse)
+            return None
+        if getattr(object, name, None) is found:
+            return None
+        raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
+    method = attributes.bind(tx, found, left, left.cls, name)
+    result = realize(calls.call(tx, method, [right], {}), tx.state)
+    if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED:
+        return None
+    return result
+
+
+def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
+    if fn in (operator.eq, operator.ne) and len(a) != len(b):
+        return constant(fn is operator.ne)
+    for x, y in zip(a, b, strict=False):
+        x, y = realize(x, tx.state), realize(y, tx.state)
+        if x is y and not isinstance(x, TensorVariable):
+            continue
+        if not truth(tx, apply(tx, operator.eq, [x, y])):
+            if fn in (operator.eq, operator.ne):
+                return constant(fn is operator.ne)
+            return apply(tx, fn, [x, y])
+    return constant(fn(len(a), len(b)))
+
+
+def _equal_dicts(tx: Any, a: DictVariable, b: DictVariable) -> bool:
+    x, y = containers.complete(tx, a), containers.complete(tx, b)
+    if x.keys() != y.keys():
+        return False
+    pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
+    return all(p is q or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs)
+
+
+def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    name, plain = _INPLACE[fn]
+    if isinstance(a, ListVariable) and fn is operator.iadd:
+        a.items.extend(iteration.unpack_iterable(tx, b))
+        containers.changing(tx, a)
+        return a
+    if isinstance(a, ListVariable) and fn is operator.imul:
+        a.items[:] = a.items * containers.index_of(tx, b, "list")
+        containers.changing(tx, a)
+        return a
+    if isinstance(a, (DictVariable, SetVariable)):
+        update = {operator.ior: "update", operator.iand: "intersection_update", operator.isub: "difference_update"}.get(fn)
+        if update is None:
+            raise GraphBreak("unsupported_builtin_method", f"{a.python_type().__name__}.{name}")
+        calls.call(tx, BuiltinMethodVariable(update, a), [b], {})
+        return a
+    result = _slot(tx, a, name, b)
+    return result if result is not None else apply(tx, plain, [a, b])
+
+
+def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    name, mirrored, sign = _BINARY[fn]
+    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
+    order = ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored))
+    for left, right, method in order:
+        if payload_of(left) is left:
+            result = _slot(tx, left, method, right)
+            if result is not None:
+                return result
+    result = _sequence_arithmetic(tx, fn, payload_of(a), payload_of(b))
+    if result is not None:
+        return result
+    text = f"unsupported operand type(s) for {sign}: '{a.python_type().__name__}' and '{b.python_type().__name__}'"
+    raise UserRaise(user_error(TypeError, text))
+
+
+def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+    kind = type(a)
+    if fn is operator.add and kind in (ListVariable, TupleVariable) and type(b) is kind:
+        return kind(a.items + b.items)  # type: ignore[attr-defined]
+    if fn is operator.mul:
+        if isinstance(a, ConstantVariable):
+            a, b = b, a
+        if isinstance(a, (ListVariable, TupleVariable)):
+            return type(a)(a.items * containers.index_of(tx, b, "sequence"))
+    if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
+        keys = fn(a.items.keys(), b.items.keys())
+        return SetVariable({k: a.items.get(k) or b.items[k] for k in [*a.items, *b.items] if k in keys}, cls=a.cls)
+    if isinstance(a, DictVariable) and isinstance(b, DictVariable) and fn is operator.or_:
+        merged = dict(containers.complete(tx, a))
+        for key, (k, v) in containers.complete(tx, b).items():
+            merged[key] = (merged[key][0] if key in merged else k, v)
+        return DictVariable(merged)
+    if fn is operator.mod and isinstance(a, ConstantVariable) and isinstance(a.value, str):
+        if isinstance(b, TupleVariable):
+            values = [realize(i, tx.state) for i in b.items]
+            if all(isinstance(v, ConstantVariable) for v in values):
+                return fold(operator.mod, [a, ConstantVariable(tuple(v.value for v in values))])  # type: ignore[attr-defined]
+        raise GraphBreak("untraceable_call", "formatting of an object with %")
+    return None
+
+
+def format_value(tx: Any, value: VariableTracker, conversion: str, spec: VariableTracker) -> VariableTracker:
+    """FORMAT_VALUE: conversion, then format()."""
+    if conversion:
+        value = realize(calls.call(tx, wrap_constant({"s": str, "r": repr, "a": ascii}[conversion]), [value], {}), tx.state)
+    if isinstance(value, ConstantVariable) and isinstance(spec, ConstantVariable):
+        return fold(format, [value, spec])
+    if isinstance(spec, ConstantVariable) and spec.value == "":
+        return calls.call(tx, wrap_constant(str), [value], {})
+    raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")
+
+
+def iter_(tx: Any, obj: VariableTracker) -> VariableTracker:
+    return iteration.get_iter(tx, obj)
+
+
+def getitem(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTracker:
+    if isinstance(obj, TensorVariable):
+        return TENSOR.call(tx, operator.getitem, [obj, key], {})
+    return containers.get_item(tx, obj, key)
+
+
+_SPECIAL = {
+    operator.is_: is_,
+    operator.is_not: is_not,
+    operator.not_: not_,
+    operator.getitem: getitem,
+    builtins.iter: iter_,
+    builtins.len: length,
+    ops.contains: contains,
+    ops.not_contains: not_contains,
+}

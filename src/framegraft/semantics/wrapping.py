@@ -1,0 +1,226 @@
+"""From real objects to trackers: guards of what a value is, and trackers of constants."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+from typing import Any
+
+from ..errors import GraphBreak
+from ..model.dispatch import TENSOR
+from ..model.source import Source, pinned
+from ..model.value import (
+    CellVariable,
+    ConstantVariable,
+    DictVariable,
+    LazyVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    SliceVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+
+CONSTANT_TYPES = frozenset(
+    (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
+)
+BUILTIN_FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
+                     types.MethodWrapperType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
+                     types.MemberDescriptorType)
+
+
+def wrap_constant(value: Any) -> VariableTracker:
+    """Tracker of an object that is the same in every run: code constants, builtins, pinned objects."""
+    cls = type(value)
+    if cls in CONSTANT_TYPES or TENSOR.is_constant_type(cls) or cls is range:
+        return constant(value)
+    if cls is tuple:
+        return TupleVariable([wrap_constant(v) for v in value])
+    if cls is frozenset:
+        return SetVariable({v: constant(v) for v in value}, cls=frozenset)
+    if cls is slice:
+        return SliceVariable([wrap_constant(v) for v in (value.start, value.stop, value.step)])
+    return ObjectVariable(value, cls, pinned(value))
+
+
+def wrap_class(tx: Any, cls: type) -> VariableTracker:
+    return wrap_pinned(tx, cls)
+
+
+def wrap_pinned(tx: Any, value: Any) -> VariableTracker:
+    """Tracker of an object whose identity is already assured, one for each object."""
+    state = tx.state
+    found = state.by_id.get(id(value))
+    if found is None:
+        found = wrap_constant(value)
+        if isinstance(found, ObjectVariable):
+            state.by_id[id(value)] = found
+            state.keep_alive.append(value)
+    return found
+
+
+def need_constant_deep(tracker: VariableTracker) -> Any:
+    """The Python value of constants and tuples, lists, slices of them; a graph break for anything else."""
+    if isinstance(tracker, ConstantVariable):
+        return tracker.value
+    if isinstance(tracker, LazyVariable) and tracker.tracker is not None:
+        return need_constant_deep(tracker.tracker)
+    if isinstance(tracker, TupleVariable):
+        return tuple(need_constant_deep(i) for i in tracker.items)
+    if isinstance(tracker, SetVariable) and tracker.cls is frozenset:
+        return frozenset(need_constant_deep(i) for i in tracker.items.values())
+    if isinstance(tracker, ObjectVariable) and tracker.source is not None and tracker.source.access == "CONST":
+        return tracker.value
+    raise GraphBreak("untraceable_call", f"a {type(tracker).__name__} where a constant is needed")
+
+
+class VariableBuilder:
+    """Wraps the objects that a frame reaches, recording what the trace relies on."""
+
+    def __init__(self, state: Any) -> None:
+        self.state = state
+
+    def wrap(self, value: Any, source: Source) -> VariableTracker:
+        state, guards = self.state, self.state.guards
+        cls = type(value)
+        if cls in CONSTANT_TYPES:
+            if cls is types.CodeType:
+                guards.add(source, "ID", value)
+            else:
+                guards.add(source, "EQ", value)
+            return ConstantVariable(value, source) if cls in (int, float, str) else constant(value)
+        known = state.by_id.get(id(value))
+        if known is not None:
+            if known.source is not None and known.source != source:
+                guards.add(source, "ALIAS", (source, known.source))
+            return known
+        tracker = TENSOR.wrap(self, value, source) or self._wrap_object(value, cls, source)
+        if not isinstance(tracker, ConstantVariable):
+            state.by_id[id(value)] = tracker
+            state.keep_alive.append(value)
+        return tracker
+
+    def _wrap_object(self, value: Any, cls: type, source: Source) -> VariableTracker:
+        guards = self.state.guards
+        if cls is types.ModuleType or issubclass(cls, (type, types.ModuleType)) or cls in BUILTIN_FUNCTIONS:
+            if cls is types.BuiltinFunctionType and not _is_module_level(value):
+                return self._bound_builtin(value, source)
+            guards.pin(source, value)
+            return ObjectVariable(value, cls, source)
+        if isinstance(value, enum.Enum) or cls is functools._lru_cache_wrapper:
+            guards.pin(source, value)
+            return ObjectVariable(value, cls, source)
+        if cls is types.FunctionType:
+            return self._function(value, source)
+        if cls is types.MethodType:
+            guards.add(source, "TYPE", cls)
+            func = LazyVariable(value.__func__, source.child("MFUNC"))
+            return MethodVariable(func, LazyVariable(value.__self__, source.child("MSELF")), source)
+        guards.add(source, "TYPE", cls)
+        if cls is types.CellType:
+            try:
+                contents: Any = LazyVariable(value.cell_contents, source.child("CELLVAL"))
+            except ValueError:
+                raise GraphBreak("unsupported_attribute", "an empty closure cell") from None
+            return CellVariable(contents, source)
+        if cls is range:
+            guards.add(source, "PY", _RangeIs(value))
+            return ConstantVariable(value, source)
+        if cls is slice:
+            return SliceVariable([self.wrap(getattr(value, n), source.child("ATTR", n)) for n in ("start", "stop", "step")])
+        payload = self._payload(value, cls, source)
+        if payload is not None and cls in (list, tuple, dict, set, frozenset):
+            return payload
+        tracker = ObjectVariable(value, cls, source)
+        tracker.payload = payload
+        return tracker
+
+    def _payload(self, value: Any, cls: type, source: Source) -> VariableTracker | None:
+        guards = self.state.guards
+        if isinstance(value, (list, tuple)):
+            base = list if isinstance(value, list) else tuple
+            length = base.__len__(value)
+            guards.add(source, "LEN", length)
+            items = [LazyVariable(base.__getitem__(value, i), source.child("ITEM", i)) for i in range(length)]
+            return ListVariable(items, source, value) if base is list else TupleVariable(items, source)
+        if isinstance(value, dict):
+            if isinstance(value, collections.defaultdict):
+                raise_unsupported(value)
+            return DictVariable({}, source, value, dict)
+        if isinstance(value, (set, frozenset)):
+            if not all(type(v) in CONSTANT_TYPES for v in value):
+                raise GraphBreak("unsupported_iterator", "a set of objects other than constants, made outside of the trace")
+            guards.add(source, "PY", _SetIs(value))
+            base_cls = set if isinstance(value, set) else frozenset
+            return SetVariable({v: constant(v) for v in value}, source, value, base_cls)
+        return None
+
+    def _bound_builtin(self, value: Any, source: Source) -> VariableTracker:
+        owner = value.__self__
+        if owner is None or isinstance(owner, (type, types.ModuleType)):
+            self.state.guards.pin(source, value)
+            return ObjectVariable(value, type(value), source)
+        raise GraphBreak("unknown_c_function", f"a bound method {value.__qualname__} made outside of the trace")
+
+    def _function(self, value: types.FunctionType, source: Source) -> VariableTracker:
+        """Functions reached through locals or cells may be made anew at each call: guarded by their parts, not identity."""
+        guards = self.state.guards
+        if source.root().access in ("ARG", "CELLOBJ") and source.access in ("ARG", "CELLVAL"):
+            guards.add(source, "TYPE", types.FunctionType)
+            guards.add(source.child("FCODE"), "ID", value.__code__)
+            if value.__globals__ is self.state.root.scope.real:
+                guards.add(source.child("FGLOBALS"), "PY", _GlobalsAre(value.__globals__))
+            else:
+                guards.pin(source, value)
+        else:
+            guards.pin(source, value)
+        return ObjectVariable(value, types.FunctionType, source)
+
+
+def raise_unsupported(value: Any) -> None:
+    raise GraphBreak("unsupported_attribute", f"a {type(value).__name__} made outside of the trace")
+
+
+def _is_module_level(value: Any) -> bool:
+    return isinstance(value.__self__, (types.ModuleType, type(None)))
+
+
+class _RangeIs:
+    """Guard: the same range, with plain ints."""
+
+    __name__ = "range_is"
+
+    def __init__(self, value: range) -> None:
+        self.parts = (value.start, value.stop, value.step)
+
+    def __call__(self, value: range) -> bool:
+        return (value.start, value.stop, value.step) == self.parts
+
+
+class _SetIs:
+    """Guard: the same constants, of the same types, iterated in the same order."""
+
+    __name__ = "set_is"
+
+    def __init__(self, value: Any) -> None:
+        self.items = [(type(v), v) for v in value]
+
+    def __call__(self, value: Any) -> bool:
+        return [(type(v), v) for v in value] == self.items
+
+
+class _GlobalsAre:
+    """Guard: the function looks its globals up in this dict."""
+
+    __name__ = "globals_are"
+
+    def __init__(self, value: dict) -> None:
+        self.value = value
+
+    def __call__(self, value: Any) -> bool:
+        return value is self.value

@@ -1,0 +1,76 @@
+"""OutputGraph: the FX graph that a trace builds, one placeholder for each tensor that comes from outside."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import torch
+import torch.fx
+
+from ..model.source import Source
+from ..model.value import TensorVariable
+from .fake import CaptureMode, to_fake
+
+
+class OutputGraph:
+    def __init__(self) -> None:
+        self.graph = torch.fx.Graph()
+        self.mode = CaptureMode()
+        self.inputs: list[TensorVariable] = []
+        self._last_placeholder: Any = None
+        self.call_count = 0
+        self.changes_modes = False
+
+    def add_input(self, value: torch.Tensor, source: Source) -> TensorVariable:
+        """A placeholder for ``value``; ``example_value`` in its meta is the fake twin."""
+        fake = to_fake(self.mode, value)
+        with self._after_placeholders():
+            node = self.graph.placeholder(placeholder_name(source), type_expr=torch.Tensor)
+        self._last_placeholder = node
+        node.meta["example_value"] = fake
+        node.meta["source"] = source.name
+        tracker = TensorVariable(node, fake, type(value), source, value)
+        self.inputs.append(tracker)
+        return tracker
+
+    def _after_placeholders(self) -> Any:
+        if self._last_placeholder is not None:
+            return self.graph.inserting_after(self._last_placeholder)
+        first = next(iter(self.graph.nodes), None)
+        return self.graph.inserting_before(first) if first is not None else _Here()
+
+    def node(self, kind: str, target: Any, args: tuple, kwargs: dict) -> torch.fx.Node:
+        self.call_count += 1
+        return self.graph.create_node(kind, target, args, kwargs)
+
+    def finish(self, outputs: list[TensorVariable]) -> torch.fx.GraphModule:
+        """Close the graph with these outputs; placeholders that nothing uses are dropped."""
+        self.graph.output(tuple(t.node for t in outputs))
+        for tracker in list(self.inputs):
+            if not tracker.node.users:
+                self.graph.erase_node(tracker.node)
+                self.inputs.remove(tracker)
+        # Parameters in the function's order first, then what globals, attributes and cells gave, in the order of use.
+        order = {node: i for i, node in enumerate(self.graph.nodes)}
+        self.inputs.sort(key=lambda t: (t.source.key[0] if t.source.access == "ARG" else 1 << 30, order[t.node]))
+        for tracker in reversed(self.inputs):
+            first = next(iter(self.graph.nodes))
+            if first is not tracker.node:
+                first.prepend(tracker.node)
+        self.graph.lint()
+        return torch.fx.GraphModule(torch.nn.Module(), self.graph)
+
+
+class _Here:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+
+def placeholder_name(source: Source) -> str:
+    if source.access == "ARG":
+        return source.key[1]
+    return re.sub(r"_+", "_", re.sub(r"\W", "_", source.name)).strip("_") or "t"

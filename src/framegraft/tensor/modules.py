@@ -1,0 +1,116 @@
+"""torch.nn.Module attribute access and torch's mode switches, where tracing torch's own Python would be slow or wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..errors import GraphBreak
+from ..interp.state import realize
+from ..model.dispatch import handles
+from ..model.value import (
+    NONE,
+    ConstantVariable,
+    ObjectVariable,
+    TensorVariable,
+    VariableTracker,
+    constant,
+)
+from ..semantics import attributes, containers
+
+_TABLES = ("_parameters", "_buffers", "_modules")
+
+
+def module_getattr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker | None:
+    """torch.nn.Module.__getattr__: the three tables, in order."""
+    for table in _TABLES:
+        found = attributes.module_table_entry(tx, obj, table, name)
+        if found is not None:
+            return found
+    return None
+
+
+def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> bool:
+    """torch.nn.Module.__setattr__ for plain values and for tensors that are buffers already."""
+    value = realize(value, tx.state)
+    if isinstance(value, TensorVariable) and issubclass(value.cls, torch.nn.Parameter):
+        raise GraphBreak("unsupported_mutation", f"a parameter set on a module: {name}")
+    if isinstance(value, ObjectVariable) and issubclass(value.cls, torch.nn.Module):
+        raise GraphBreak("unsupported_mutation", f"a submodule set on a module: {name}")
+    for table in ("_parameters", "_modules"):
+        if attributes.module_table_entry(tx, obj, table, name) is not None:
+            raise GraphBreak("unsupported_mutation", f"{name} replaced in {table}")
+    if attributes.module_table_entry(tx, obj, "_buffers", name) is not None:
+        if torch.nn.modules.module._global_buffer_registration_hooks:
+            raise GraphBreak("unsupported_mutation", "a buffer set while registration hooks are installed")
+        buffers = realize(attributes.instance_dict_attr(tx, obj, "_buffers"), tx.state)
+        containers.dict_set(tx, buffers, constant(name), value)
+        return True
+    attributes.generic_set_attr(tx, obj, name, value)
+    return True
+
+
+attributes.MODULE_GETATTR[torch.nn.Module.__getattr__] = module_getattr
+attributes.MODULE_SETATTR[torch.nn.Module.__setattr__] = module_setattr
+
+
+def _answers(value: Any, *functions: Any) -> None:
+    for fn in functions:
+        handles(fn)(lambda tx, args, kwargs: constant(value))
+
+
+_answers(False, torch.jit.is_scripting, torch._jit_internal.is_scripting, torch.jit.is_tracing, torch._C._is_tracing)
+_answers(None, torch._C._get_tracing_state)
+_answers(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
+_answers(False, torch.compiler.is_exporting, torch.onnx.is_in_onnx_export)
+_answers(False, torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
+         torch.overrides.has_torch_function_variadic, torch._C._has_torch_function, torch._C._has_torch_function_unary,
+         torch._C._has_torch_function_variadic)
+
+
+def _state_query(*functions: Any) -> None:
+    """Functions of global state that every entry is guarded on."""
+    for fn in functions:
+
+        def answer(tx: Any, args: list, kwargs: dict, fn: Any = fn) -> VariableTracker:
+            plain = [a.value for a in args if isinstance(a, ConstantVariable)]
+            if len(plain) != len(args) or kwargs:
+                raise GraphBreak("untraceable_call", fn.__name__)
+            return constant(fn(*plain))
+
+        handles(fn)(answer)
+
+
+_state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
+             torch.is_autocast_cpu_enabled, torch.are_deterministic_algorithms_enabled, torch.is_autocast_cache_enabled,
+             torch.get_autocast_dtype, torch.get_autocast_cpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
+             torch.amp.is_autocast_available, torch.cuda.is_available, torch._C._is_torch_function_enabled,
+             torch.promote_types, torch.can_cast)
+
+
+@handles(torch._C._set_grad_enabled)
+def set_grad_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """The switch goes into the graph, and holds for the rest of the trace; emission sets it for what comes after."""
+    mode = args[0]
+    if not isinstance(mode, ConstantVariable) or not isinstance(mode.value, bool):
+        raise GraphBreak("untraceable_call", "set_grad_enabled of something other than a bool")
+    if torch.is_grad_enabled() != mode.value:
+        tx.state.graph.node("call_function", torch._C._set_grad_enabled, (mode.value,), {})
+        tx.state.graph.call_count -= 1
+        tx.state.graph.changes_modes = True
+        tx.state.dirty += 1
+        torch._C._set_grad_enabled(mode.value)
+    return NONE
+
+
+@handles(torch._C._log_api_usage_once)
+def log_api_usage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return NONE
+
+
+@handles(torch.broadcast_shapes)
+def broadcast_shapes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    shapes = [containers.hash_key(tx, a) for a in args]
+    return constant(torch.broadcast_shapes(*shapes))
+

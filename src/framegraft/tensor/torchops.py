@@ -1,0 +1,402 @@
+"""Tensor operations: which callables go into the graph, and what they give, by running them on fake tensors."""
+
+from __future__ import annotations
+
+import operator
+import types
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import TENSOR, TensorLayer, handles
+from ..model.value import (
+    MISSING,
+    NONE,
+    BuiltinMethodVariable,
+    ConstantVariable,
+    DictVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SliceVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from ..semantics import attributes, calls
+from ..semantics.wrapping import wrap_constant, wrap_pinned
+from .fake import DATA_DEPENDENT, FakeTensor
+
+CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+_GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
+                  "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._VariableFunctions")
+METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_",
+                               "swapdims_", "as_strided_", "requires_grad_", "detach_", "rename_", "share_memory_",
+                               "retain_grad", "backward", "register_hook", "register_post_accumulate_grad_hook",
+                               "apply_", "map_", "map2_", "sparse_resize_", "pin_memory"))
+SCALARS = frozenset(("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
+                     "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
+                     "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
+                     "__deepcopy__", "is_set_to", "_typed_storage", "element_size_"))
+METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "is_cuda", "is_cpu",
+                      "is_sparse", "is_quantized", "is_meta", "names", "itemsize", "nbytes", "is_mps", "is_xpu",
+                      "is_mkldnn", "is_nested", "is_sparse_csr", "retains_grad", "output_nr", "is_inference_"))
+METADATA_METHODS = frozenset(("size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "is_complex",
+                              "ndimension", "nelement", "element_size", "get_device", "type_", "is_signed", "dim_order",
+                              "is_inference", "is_conj", "is_neg", "has_names", "__len__", "is_shared_"))
+VIEWS = frozenset(("T", "H", "mT", "mH", "real", "imag", "data"))
+FACTORIES = frozenset(("zeros", "ones", "empty", "full", "arange", "linspace", "logspace", "eye", "rand", "randn", "randint",
+                       "randperm", "tensor", "as_tensor", "scalar_tensor", "zeros_like", "tril_indices", "triu_indices",
+                       "complex", "polar", "hann_window", "hamming_window", "empty_strided", "normal", "asarray",
+                       "bartlett_window", "blackman_window", "kaiser_window", "from_numpy_", "range"))
+_REFUSED = frozenset(("manual_seed", "seed", "save", "load", "compile", "set_grad_enabled", "no_grad", "is_tensor",
+                      "equal", "allclose", "is_nonzero", "nonzero_", "from_numpy", "from_file", "set_default_dtype"))
+
+
+class Tensors(TensorLayer):
+    """The interpreter's door to this layer."""
+
+    def __init__(self) -> None:
+        self._graph_functions: dict[int, tuple[Any, str]] = {}
+
+    def is_constant_type(self, cls: type) -> bool:
+        return cls in CONSTANTS
+
+    def kind(self, fn: Any) -> str:
+        """How a callable is treated: 'graph', 'factory', or '' (not this layer's)."""
+        found = self._graph_functions.get(id(fn))
+        if found is None:
+            found = self._graph_functions[id(fn)] = (fn, _classify(fn))
+        return found[1]
+
+    def takes(self, fn: Any, args: list, kwargs: dict) -> bool:
+        kind = self.kind(fn)
+        return kind == "factory" or kind == "graph"
+
+    def wrap(self, builder: Any, value: Any, source: Any) -> VariableTracker | None:
+        return wrap_torch(builder, value, source)
+
+    def call(self, tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+        return call_torch(tx, fn, args, kwargs)
+
+    def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
+        return call_tensor_method(tx, obj, name, args, kwargs)
+
+    def get_attr(self, tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
+        return tensor_attr(tx, obj, name)
+
+    def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
+        raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
+
+    def truth(self, tx: Any, value: TensorVariable) -> bool:
+        raise GraphBreak("data_dependent_branch", "a branch on the value of a tensor")
+
+
+def _classify(fn: Any) -> str:
+    name = getattr(fn, "__name__", None)
+    if not isinstance(name, str):
+        return ""
+    if isinstance(fn, (types.BuiltinFunctionType, torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        owner = getattr(fn, "__self__", None)
+        module = getattr(fn, "__module__", None) or ""
+        if isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+            return "graph"
+        if name in _REFUSED:
+            return ""
+        if getattr(torch._C._VariableFunctions, name, None) is fn or getattr(torch, name, None) is fn and _is_variable_function(owner):
+            return "factory" if name in FACTORIES else "graph"
+        if module in _GRAPH_MODULES or getattr(torch._C._nn, name, None) is fn:
+            return "graph"
+        for space in (torch._C._linalg, torch._C._fft, torch._C._special):
+            if any(value is fn for value in vars(space).values()):
+                return "graph"
+        return ""
+    if isinstance(fn, types.FunctionType):
+        if fn.__module__ in ("torch.nn.functional", "torch.functional") and not name.startswith("__"):
+            if name in ("_in_projection_packed",) or getattr(F, name, None) is fn or getattr(torch.functional, name, None) is fn:
+                return "graph"
+        return ""
+    if type(fn).__name__ == "boolean_dispatch" or (isinstance(fn, types.BuiltinMethodType)):
+        return "graph"
+    return ""
+
+
+def _is_variable_function(owner: Any) -> bool:
+    return isinstance(owner, type) and owner.__name__.startswith("_VariableFunctions")
+
+
+def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
+    state = builder.state
+    if isinstance(value, torch.Tensor):
+        return _wrap_tensor(state, value, source)
+    cls = type(value)
+    if cls in (torch.dtype, torch.layout, torch.memory_format):
+        state.guards.add(source, "ID", value)
+        return constant(value)
+    if cls is torch.device:
+        state.guards.add(source, "EQ", value)
+        return constant(value)
+    if cls is torch.Size:
+        state.guards.add(source, "EQ", value)
+        return constant(value)
+    if cls is torch.Generator or isinstance(value, torch.jit.ScriptModule):
+        raise GraphBreak("untraceable_call", f"a {cls.__name__}")
+    return None
+
+
+def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
+    cls = type(value)
+    if cls not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer if hasattr(torch.nn, "Buffer") else torch.Tensor):
+        raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
+    if value.layout is not torch.strided or value.is_nested or value.is_quantized:
+        raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
+    if isinstance(value, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+        raise GraphBreak("input_subclass", "a fake or transformed tensor")
+    state.guards.add(source, "TENSOR", state.tensor_spec(value))
+    state.guards.tensors.append(source)
+    tracker = state.graph.add_input(value, source)
+    return tracker
+
+
+# -- running an operation on fakes
+
+
+class Unwrapper:
+    """Trackers to FX arguments and to fake arguments, side by side."""
+
+    def __init__(self, tx: Any) -> None:
+        self.tx = tx
+        self.by_fake: dict[int, TensorVariable] = {}
+        self.saw_tensor = False
+
+    def both(self, tracker: VariableTracker) -> tuple[Any, Any]:
+        tracker = realize(tracker, self.tx.state)
+        if isinstance(tracker, TensorVariable):
+            self.by_fake[id(tracker.fake)] = tracker
+            self.saw_tensor = True
+            return tracker.node, tracker.fake
+        if isinstance(tracker, ConstantVariable):
+            return tracker.value, tracker.value
+        if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
+            if isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
+                return self.both(tracker.payload)
+        if isinstance(tracker, (ListVariable, TupleVariable)):
+            pairs = [self.both(i) for i in tracker.items]
+            make = list if isinstance(tracker, ListVariable) else tuple
+            return make(p[0] for p in pairs), make(p[1] for p in pairs)
+        if isinstance(tracker, SliceVariable):
+            pairs = [self.both(i) for i in tracker.items]
+            return slice(*(p[0] for p in pairs)), slice(*(p[1] for p in pairs))
+        if isinstance(tracker, DictVariable) and tracker.source is None:
+            pairs2 = {k: self.both(v) for k, (_, v) in tracker.items.items()}
+            return {k: p[0] for k, p in pairs2.items()}, {k: p[1] for k, p in pairs2.items()}
+        raise GraphBreak("untraceable_call", f"a {tracker.python_type().__name__} as an argument of a tensor operation")
+
+
+def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Add a node for the operation and wrap what it gives."""
+    state = tx.state
+    unwrap = Unwrapper(tx)
+    pairs = [unwrap.both(a) for a in args]
+    named = {k: unwrap.both(v) for k, v in kwargs.items()}
+    fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
+    if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
+        raise GraphBreak("random_call", "an explicit random generator")
+    before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
+    try:
+        with state.graph.mode:
+            if kind == "call_method":
+                result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
+            else:
+                result = target(*fake_args, **fake_kwargs)
+    except DATA_DEPENDENT as error:
+        reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
+        raise GraphBreak(reason, f"{getattr(target, '__name__', target)}: {error}") from None
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError) as error:
+        # Eager words the error best, and may not even raise it: run the operation for real.
+        raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
+    state.dirty += 1
+    node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
+    if tx.state.frames:
+        frame = tx.state.frames[-1]
+        node.meta["stack_trace"] = f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
+    for tracker, old in before:
+        if _metadata(tracker.fake) != old and tracker.source is not None:
+            state.graph.graph.erase_node(node)
+            raise GraphBreak("unsupported_mutation", f"{target} changes the metadata of an input")
+    return wrap_result(tx, node, result, unwrap)
+
+
+def _metadata(fake: Any) -> tuple:
+    return (fake.shape, fake.stride(), fake.dtype, fake.requires_grad, fake.storage_offset())
+
+
+def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableTracker:
+    if isinstance(result, torch.Tensor):
+        same = unwrap.by_fake.get(id(result))
+        if same is not None:
+            return same
+        node.meta["example_value"] = result
+        return TensorVariable(node, result, type_of_fake(result))
+    if isinstance(result, (list, tuple)):
+        items: list[VariableTracker] = []
+        for index, item in enumerate(result):
+            part = tx.state.graph.graph.call_function(operator.getitem, (node, index), {})
+            items.append(wrap_result(tx, part, item, unwrap))
+            if isinstance(items[-1], ConstantVariable):
+                tx.state.graph.graph.erase_node(part)
+        node.meta["example_value"] = result
+        if isinstance(result, list):
+            return ListVariable(items)
+        made = TupleVariable(items)
+        if type(result) is not tuple:
+            return _struct(type(result), made)
+        return made
+    if isinstance(result, (bool, int, float, str, type(None), torch.dtype, torch.device, torch.Size)):
+        tx.state.graph.graph.erase_node(node)
+        tx.state.graph.call_count -= 1
+        return constant(result)
+    raise GraphBreak("untraceable_call", f"an operation that gives a {type(result).__name__}")
+
+
+def _struct(cls: type, items: TupleVariable) -> VariableTracker:
+    """torch.return_types.max and friends: named tuples made in C."""
+    made = StructVariable(MISSING, cls)
+    made.payload = items
+    return made
+
+
+class StructVariable(ObjectVariable):
+    __slots__ = ()
+
+
+def type_of_fake(fake: Any) -> type:
+    return torch.nn.Parameter if getattr(fake, "_is_param", False) else torch.Tensor
+
+
+def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    if fn in (bool, int, float, complex):
+        raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
+    if fn is len:
+        return constant(len(args[0].fake)) if args[0].fake.dim() else _len_of_scalar()
+    if fn in (str, repr, format, divmod):
+        raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
+    name = getattr(fn, "__name__", "")
+    if name in ("detach_", "set_", "resize_", "requires_grad_"):
+        raise GraphBreak("unsupported_mutation", name)
+    if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
+        raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
+    if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
+        raise GraphBreak("untraceable_call", f"{name} with a function as an argument")
+    _user_operator(tx, args)
+    return run_node(tx, "call_function", fn, args, kwargs)
+
+
+FunctionLike = (MethodVariable, BuiltinMethodVariable)
+
+
+def _user_operator(tx: Any, args: list) -> None:
+    for arg in args:
+        if isinstance(arg, ObjectVariable) and arg.payload is None and not isinstance(arg.value, type):
+            raise GraphBreak("untraceable_call", f"a {arg.cls.__name__} as an argument of a tensor operation")
+
+
+def _len_of_scalar() -> Any:
+    raise UserRaise(user_error(TypeError, "len() of a 0-d tensor"))
+
+
+def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
+    tracker = realize(tracker, tx.state)
+    if isinstance(tracker, TensorVariable):
+        return not top
+    return isinstance(tracker, (ListVariable, TupleVariable)) and any(_has_tensor(tx, i) for i in tracker.items)
+
+
+def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
+    if name in SCALARS:
+        raise GraphBreak("tensor_item", f"Tensor.{name}()")
+    if name in METADATA_CHANGING:
+        raise GraphBreak("unsupported_mutation", f"Tensor.{name}()")
+    if name in METADATA_METHODS:
+        values = [a.value for a in args if isinstance(a, ConstantVariable)]
+        named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}
+        if len(values) == len(args) and len(named) == len(kwargs):
+            try:
+                return wrap_constant(getattr(obj.fake, name)(*values, **named))
+            except (IndexError, TypeError, RuntimeError) as error:
+                raise GraphBreak("fake_tensor_failure", str(error)) from None
+    if name in ("__iter__",):
+        return attributes.calls.iteration.get_iter(tx, obj)
+    on_class = attributes.mro_lookup(tx, obj.cls, name)
+    if isinstance(on_class, types.FunctionType) and on_class.__module__ not in ("torch._tensor", "torch._refs"):
+        return calls.call(tx, wrap_pinned(tx, on_class), [obj, *args], kwargs)
+    if name == "new_tensor" or name == "type" and not args:
+        raise GraphBreak("untraceable_call", f"Tensor.{name}()")
+    if name == "__setitem__":
+        run_node(tx, "call_function", operator.setitem, [obj, *args], kwargs)
+        return NONE
+    if name == "__getitem__":
+        return run_node(tx, "call_function", operator.getitem, [obj, *args], kwargs)
+    _user_operator(tx, args)
+    return run_node(tx, "call_method", name, [obj, *args], kwargs)
+
+
+def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
+    if name == "__class__":
+        return wrap_pinned(tx, obj.cls)
+    if name in METADATA:
+        value = getattr(obj.fake, name)
+        return wrap_constant(value)
+    on_class = attributes.mro_lookup(tx, obj.cls, name)
+    if on_class is MISSING:
+        if obj.value is not None and obj.source is not None and name in getattr(obj.value, "__dict__", {}):
+            raise GraphBreak("unsupported_attribute", f"Tensor.{name}, set by the program")
+        if obj.source is not None:
+            tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
+        raise attributes.attribute_error(obj, name)
+    if name in VIEWS:
+        return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
+    if name == "grad":
+        raise GraphBreak("autograd_in_trace", "Tensor.grad")
+    if name == "grad_fn" and not obj.fake.requires_grad:
+        return NONE
+    if isinstance(on_class, property) and on_class.fget is not None and on_class.fget.__module__ != "torch._tensor":
+        return calls.call(tx, wrap_pinned(tx, on_class.fget), [obj], {})
+    if isinstance(on_class, (types.GetSetDescriptorType, property)):
+        raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
+    return BuiltinMethodVariable(name, obj)
+
+
+_layer = Tensors()
+for _name in ("takes", "call", "get_attr", "set_attr", "call_method", "truth", "wrap", "is_constant_type"):
+    setattr(TENSOR, _name, getattr(_layer, _name))
+
+
+@handles(operator.setitem)
+def setitem(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    attributes.calls.operators.containers.set_item(tx, *args)
+    return NONE
+
+
+@handles(torch.is_tensor)
+def is_tensor(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return constant(isinstance(args[0], TensorVariable))
+
+
+@handles(torch.is_floating_point)
+def is_floating_point(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return call_tensor_method(tx, args[0], "is_floating_point", [], {})
+
+
+@handles(torch.is_complex)
+def is_complex(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return call_tensor_method(tx, args[0], "is_complex", [], {})
+
+
+@handles(torch.numel)
+def numel(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return call_tensor_method(tx, args[0], "numel", [], {})
