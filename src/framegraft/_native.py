@@ -188,6 +188,13 @@ def _access(access: str, arg: Any, base: Any, args: tuple, fn: Any) -> Any:
 
 
 def _check(check: str, payload: Any, value: Any, values: list, args: tuple, fn: Any) -> bool:
+    try:
+        return _holds(check, payload, value, values, args, fn)
+    except (TypeError, AttributeError):
+        return False
+
+
+def _holds(check: str, payload: Any, value: Any, values: list, args: tuple, fn: Any) -> bool:
     if check == "ALIAS":
         return values[payload[0]] is values[payload[1]]
     if check == "NOALIAS":

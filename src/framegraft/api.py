@@ -38,6 +38,8 @@ class Context:
         """Called by the native core when no entry fits."""
         fn = compiled.__wrapped__ if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
+        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
+            return None  # a mode would see the operations of the trace itself
         if not isinstance(compiled, _native.CompiledFunction) and skip.frame_is_skipped(code):
             _native.set_skip(code, None, True)
             return None
@@ -112,11 +114,12 @@ class OptimizedModule(torch.nn.Module):
     _orig_mod: torch.nn.Module
 
     def __init__(self, module: torch.nn.Module, ctx: Context) -> None:
-        torch.nn.Module.__init__(self)
-        self._modules["_orig_mod"] = module
+        # torch.nn.Module.__init__ would set attributes through __setattr__, which goes to the module inside.
+        for table in ("_parameters", "_buffers"):
+            self.__dict__[table] = {}
+        self.__dict__["_modules"] = {"_orig_mod": module}
         object.__setattr__(self, "_fg_ctx", ctx)
         object.__setattr__(self, "_fg_call", _native.CompiledFunction(_call_module, ctx, ctx.miss))
-        self.__dict__["training"] = module.training
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._fg_call(self._modules["_orig_mod"], *args, **kwargs)
@@ -137,6 +140,10 @@ class OptimizedModule(torch.nn.Module):
     @property
     def training(self) -> bool:  # type: ignore[override]
         return self.__dict__["_modules"]["_orig_mod"].training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self.__dict__["_modules"]["_orig_mod"].training = mode
 
     def train(self, mode: bool = True) -> OptimizedModule:
         self._orig_mod.train(mode)

@@ -118,6 +118,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
         return found
     namespace = module.__dict__
     root = tx.state.guards.pin(obj.source, module) if obj.source is not None else pinned(module)
+    tx.state.guards.add(root, "TYPE", type(module))
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
         return LazyVariable(namespace[name], source)
@@ -482,6 +483,8 @@ def has_instance_dict(obj: ObjectVariable) -> bool:
 
 
 def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
+    if obj.value is not MISSING and id(getattr(obj.value, "__dict__", None)) in tx.state.by_id:
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an object whose __dict__ the trace holds")
     if obj.value is not MISSING and obj.source is None:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object that cannot be reached again")
     obj.attrs[name] = value

@@ -128,6 +128,8 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
 
 def _changing(tx: Any, d: Any) -> None:
     if d.source is not None:
+        if d.source.access in ("DICT", "FDICT", "FGLOBALS", "GLOBALS"):
+            raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
         tx.state.mark_mutated(d)
     else:
         tx.state.dirty += 1

@@ -151,6 +151,8 @@ class VariableBuilder:
         if isinstance(value, dict):
             if isinstance(value, collections.defaultdict):
                 raise_unsupported(value)
+            if id(value) in self.state.scopes:
+                raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
         if isinstance(value, (set, frozenset)):
             if not all(type(v) in CONSTANT_TYPES for v in value):

@@ -49,8 +49,26 @@ DATA_DEPENDENT = (
 )
 
 
-def to_fake(mode: FakeTensorMode, tensor: torch.Tensor) -> Any:
-    return mode.from_tensor(tensor, static_shapes=True)
+class _Origin:
+    """The least that torch asks of a source; without one it imports torch._dynamo to make one up."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def guard_source(self) -> None:
+        return None
+
+    def is_ephemeral(self) -> bool:
+        return False
+
+
+def to_fake(mode: FakeTensorMode, tensor: torch.Tensor, name: str) -> Any:
+    """The fake twin of ``tensor``; views of other tensors make torch look for sources, so they get none."""
+    source = None if tensor._is_view() else _Origin(name)
+    return mode.from_tensor(tensor, static_shapes=True, source=source)  # type: ignore[arg-type]
 
 
 __all__ = ["DATA_DEPENDENT", "CaptureMode", "FakeTensor", "to_fake"]

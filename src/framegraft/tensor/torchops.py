@@ -45,6 +45,7 @@ SCALARS = frozenset(("item", "tolist", "numpy", "__bool__", "__int__", "__float_
 METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "is_cuda", "is_cpu",
                       "is_sparse", "is_quantized", "is_meta", "names", "itemsize", "nbytes", "is_mps", "is_xpu",
                       "is_mkldnn", "is_nested", "is_sparse_csr", "retains_grad", "output_nr", "is_inference_"))
+GUARDED_METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "itemsize", "nbytes"))
 METADATA_METHODS = frozenset(("size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "is_complex",
                               "ndimension", "nelement", "element_size", "get_device", "type_", "is_signed", "dim_order",
                               "is_inference", "is_conj", "is_neg", "has_names", "__len__", "is_shared_"))
@@ -256,7 +257,9 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         if type(result) is not tuple:
             return _struct(type(result), made)
         return made
-    if isinstance(result, (bool, int, float, str, type(None), torch.dtype, torch.device, torch.Size)):
+    if result is None:
+        return NONE  # done for its effect, as x[i] = v is
+    if isinstance(result, (bool, int, float, str, torch.dtype, torch.device, torch.Size)):
         tx.state.graph.graph.erase_node(node)
         tx.state.graph.call_count -= 1
         return constant(result)
@@ -350,6 +353,8 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return wrap_pinned(tx, obj.cls)
     if name in METADATA:
         value = getattr(obj.fake, name)
+        if obj.source is not None and name not in GUARDED_METADATA:
+            tx.state.guards.add(obj.source.child("ATTR", name), "EQ", value)
         return wrap_constant(value)
     on_class = attributes.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING:
