@@ -11,6 +11,8 @@ import framegraft
 
 PACKAGE = pathlib.Path(framegraft.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
+# Imports inside of functions, each with a reason given beside it in the source.
+LAZY = {("tensor/fake.py", "torch.nested._internal.nested_tensor")}
 FORBIDDEN = ("torch._dynamo", "torch._C._dynamo")
 
 
@@ -45,7 +47,10 @@ def test_imports_are_at_the_top(path):
     for function in ast.walk(ast.parse(path.read_text())):
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
             for node in ast.walk(function):
-                assert not isinstance(node, (ast.Import, ast.ImportFrom)), f"{path}:{node.lineno}: import in a function"
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    names = {name for name, _ in imports_of(node)} or {"." * getattr(node, "level", 0)}
+                    known = {name for file, name in LAZY if file == str(path.relative_to(PACKAGE))}
+                    assert names <= known, f"{path}:{node.lineno}: import of {names} in a function"
 
 
 def test_a_capture_leaves_the_other_engine_unloaded():
