@@ -1,0 +1,262 @@
+"""Functions: code, defaults, closures, attributes, wrappers."""
+
+import functools
+import types
+
+import torch
+
+from .harness import X, outcome, probe
+
+
+@probe
+def test_code_of_callee(C):
+    def g(x):
+        return x + 1
+
+    def h(x):
+        return x * 10
+
+    c = C(lambda x: g(x))
+    a = c(X())
+    g.__code__ = h.__code__
+    return a, c(X())
+
+
+@probe
+def test_defaults_of_callee(C):
+    def g(x, k=2):
+        return x * k
+
+    c = C(lambda x: g(x))
+    a = c(X())
+    g.__defaults__ = (5,)
+    return a, c(X())
+
+
+@probe
+def test_mutable_default_of_callee(C):
+    def g(x, k=[2]):  # noqa: B006
+        return x * k[0]
+
+    c = C(lambda x: g(x))
+    a = c(X())
+    g.__defaults__[0][0] = 5
+    return a, c(X())
+
+
+@probe
+def test_keyword_defaults_of_callee(C):
+    def g(x, *, k=2):
+        return x * k
+
+    c = C(lambda x: g(x))
+    a = c(X())
+    g.__kwdefaults__["k"] = 3
+    b = c(X())
+    g.__kwdefaults__ = None
+    return a, b, outcome(lambda: c(X()))
+
+
+@probe
+def test_own_defaults(C):
+    def f(x, k=2):
+        return x * k
+
+    c = C(f)
+    a = c(X())
+    f.__defaults__ = (torch.full((3,), 4.0),)
+    return a, c(X())
+
+
+@probe
+def test_cell_of_callee(C):
+    k = 2
+
+    def g(x):
+        return x * k
+
+    c = C(lambda x: g(x))
+    a = c(X())
+    k = 6
+    return a, c(X())
+
+
+@probe
+def test_cell_emptied(C):
+    k = 2
+
+    def f(x):
+        return x * k
+
+    c = C(f)
+    a = c(X())
+    del k
+    return a, outcome(lambda: c(X()))
+
+
+@probe
+def test_cell_holds_list(C):
+    items = [1]
+
+    def f(x):
+        return x * sum(items)
+
+    c = C(f)
+    a = c(X())
+    items.append(4)
+    return a, c(X())
+
+
+@probe
+def test_same_code_other_closure(C):
+    def make(k):
+        def f(x):
+            return x * k
+
+        return f
+
+    return [C(make(k))(X()) for k in (1, 2, "3".__len__(), torch.ones(3) * 9)], C(lambda x: x)(X(2)), freeze_marker(C)
+
+
+def freeze_marker(C):
+    box = [1]
+    c = C(lambda x: x * box[0])
+    c(X())
+    box[0] = 2
+    return c(X())
+
+
+@probe
+def test_function_attribute(C):
+    def g(x):
+        return x * g.k
+
+    g.k = 2
+    c = C(lambda x: g(x))
+    a = c(X())
+    g.k = 3
+    return a, c(X())
+
+
+@probe
+def test_wraps_target_replaced(C):
+    def deco(fn):
+        @functools.wraps(fn)
+        def inner(x):
+            return inner.__wrapped__(x) + 1
+
+        return inner
+
+    @deco
+    def g(x):
+        return x * 2
+
+    c = C(lambda x: g(x))
+    a = c(X())
+    g.__wrapped__ = lambda x: x * 7
+    return a, c(X())
+
+
+@probe
+def test_function_argument(C):
+    c = C(lambda x, g: g(x))
+    return [c(X(), g) for g in (torch.sin, torch.cos, lambda v: v + 1, lambda v: v + 2)]
+
+
+@probe
+def test_partial_argument(C):
+    c = C(lambda x, g: g(x))
+    p = functools.partial(torch.add, alpha=2, other=1)
+    a = c(X(), p)
+    p.keywords["alpha"] = 5
+    b = c(X(), p)
+    p.__setstate__((torch.sub, (), {"other": 1}, {}))
+    return a, b, c(X(), p)
+
+
+@probe
+def test_lru_cache_cleared(C):
+    box = [2]
+
+    @functools.lru_cache
+    def g():
+        return box[0]
+
+    c = C(lambda x: x * g())
+    a = c(X())
+    box[0] = 9
+    b = c(X())
+    g.cache_clear()
+    return a, b, c(X())
+
+
+@probe
+def test_bound_method_self(C):
+    class A:
+        def __init__(self, k):
+            self.k = k
+
+        def go(self, x):
+            return x * self.k
+
+    a = A(2)
+    c = C(a.go)
+    r = c(X())
+    a.k = 3
+    return r, c(X()), C(A(8).go)(X())
+
+
+@probe
+def test_method_argument_of_other_object(C):
+    c = C(lambda x, m: m(x))
+    t, u = X(), X() * 2
+    return c(X(), t.add), c(X(), u.add), c(X(), t.mul)
+
+
+@probe
+def test_singledispatch_registers(C):
+    @functools.singledispatch
+    def kind(v):
+        return 1
+
+    c = C(lambda x, v: x * kind(v))
+    a = c(X(), [1])
+    kind.register(list)(lambda v: 5)
+    return a, c(X(), [1])
+
+
+@probe
+def test_name_and_doc(C):
+    def g():
+        """One."""
+
+    c = C(lambda x: (x, g.__name__, g.__doc__))
+    a = c(X())
+    g.__name__, g.__doc__ = "renamed", "Two."
+    return a, c(X())
+
+
+@probe
+def test_globals_of_other_function_type(C):
+    def g(x):
+        return x * K  # noqa: F821
+
+    one = types.FunctionType(g.__code__, {"K": 2})
+    two = types.FunctionType(g.__code__, {"K": 5})
+    c = C(lambda x, f: f(x))
+    return c(X(), one), c(X(), two), C(one)(X()), C(two)(X())
+
+
+@probe
+def test_generator_function_changed(C):
+    def g(x):
+        yield x
+        yield x * 2
+
+    def other(x):
+        yield x * 10
+
+    c = C(lambda x: list(g(x)))
+    a = c(X())
+    g.__code__ = other.__code__
+    return a, c(X())
