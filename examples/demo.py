@@ -46,6 +46,7 @@ def show_toy_example() -> None:
     for _ in range(100):
         a, b = torch.randn(10), torch.randn(10)
         assert torch.equal(toy_example(a, b), eager(a, b))
+    assert len(graphs) == 3
     print(f"100 calls, every result equal to eager mode bit for bit, {len(graphs)} graphs compiled")
 
     title("why it broke")
@@ -110,11 +111,13 @@ def show_model() -> None:
         took = time.perf_counter() - start
         assert torch.equal(result, expected)
         assert torch.equal(captured(ids), expected)
+        assert counter.frame_count == 1, f"one graph is expected; {framegraft.break_reasons()}"
     print(f"{counter.frame_count} graph(s), {counter.op_count} operations, {took * 1e3:.0f} ms, equal to eager mode")
 
     with torch.no_grad():
         model.blocks[1].mlp[1] = nn.SiLU()
         assert torch.equal(captured(ids), model(ids))
+        assert counter.frame_count == 2, "the guards did not see the change"
     print(f"after replacing an activation: {counter.frame_count} graphs, and the result is still eager's")
 
     def with_a_break(ids: torch.Tensor) -> torch.Tensor:

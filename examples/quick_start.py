@@ -30,9 +30,11 @@ def main() -> None:
 
     # The whole program can be captured, too, without touching its functions.
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)).eval()
+    before = framegraft.stats()["graphs"]
     with framegraft.optimize("eager"):
         inside = model(x)
     assert torch.equal(inside, model(x))
+    print(f"{framegraft.stats()['graphs'] - before} graph(s) captured inside of the with block")
 
     # fullgraph=True turns a graph break into an error that says why, where, and what to do.
     @framegraft.compile(backend="eager", fullgraph=True)

@@ -44,6 +44,7 @@ def main() -> None:
     captured = framegraft.compile(copy.deepcopy(eager), backend="aot_eager")
     expected = train(eager, steps=10, seed=1)
     losses = train(captured, steps=10, seed=1)
+    assert framegraft.stats()["graphs"] >= 1, framegraft.break_reasons()
     print(" step   eager     captured")
     for step, (a, b) in enumerate(zip(expected, losses, strict=True)):
         print(f"{step:5d}   {a:.6f}  {b:.6f}")
