@@ -105,7 +105,11 @@ def _compile_object(ctx: Context, fn: Any) -> Any:
     def call_object(*args: Any, **kwargs: Any) -> Any:
         return fn(*args, **kwargs)
 
-    return functools.update_wrapper(_native.CompiledFunction(call_object, ctx, ctx.miss), fn, updated=())
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        value = getattr(fn, name, None)
+        if isinstance(value, str):
+            setattr(call_object, name, value)
+    return _native.CompiledFunction(call_object, ctx, ctx.miss)
 
 
 class OptimizedModule(torch.nn.Module):

@@ -12,7 +12,7 @@ from typing import Any
 from ..bytecode.decode import decode
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
-from ..model.value import MISSING, NONE, CellVariable, LazyVariable, VariableTracker
+from ..model.value import MISSING, CellVariable, LazyVariable, VariableTracker, constant
 from .state import GlobalScope, TraceState, realize
 
 RULES: dict[str, Any] = {}
@@ -124,7 +124,7 @@ class InstructionTranslator:
             raise raised
         del self.stack[handler.depth :]
         if handler.lasti:
-            self.stack.append(NONE)
+            self.stack.append(constant(0))  # lasti: where RERAISE says the exception came from
         self.stack.append(value)
         self.jump(handler.target)
 

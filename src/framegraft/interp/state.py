@@ -42,6 +42,7 @@ class TraceState:
         self.exceptions: list = []  # what sys.exception() would give, innermost last
         self.traced_calls = 0
         self.steps = 0
+        self.known_bases: set[type] = set()
         self.guards.where = self.where
 
     def where(self) -> str:
@@ -57,6 +58,11 @@ class TraceState:
     def mark_mutated(self, tracker: VariableTracker) -> None:
         self.dirty += 1
         self.mutated.setdefault(id(tracker), tracker)
+
+    def release(self) -> None:
+        """Let go of the program's objects at once, not when the garbage collector comes by."""
+        self.root.__dict__.clear()
+        self.__dict__.clear()
 
     def scope(self, real: dict, source: Source, builtins_source: Source) -> GlobalScope:
         found = self.scopes.get(id(real))

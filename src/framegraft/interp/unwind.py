@@ -13,7 +13,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import core
+from ..semantics import attributes, core
 from .frame import InstructionTranslator as Tx
 from .frame import rule
 from .state import realize, user_error
@@ -84,6 +84,7 @@ def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
     if isinstance(match, TupleVariable):
         return any(_matches(tx, cls, realize(m, tx.state)) for m in match.items)
     if isinstance(match, ObjectVariable) and isinstance(match.value, type):
+        attributes.guard_bases(tx, cls)
         return issubclass(cls, match.value)
     raise UserRaise(user_error(TypeError, "catching classes that do not inherit from BaseException is not allowed"))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 from ..model.guards import Guard
@@ -16,37 +17,30 @@ class CheckFunction:
 
     def __init__(self, program: Any, guards: list[Guard], argnames: list[str], fn: Any) -> None:
         self._program = program
-        self._guards = guards
+        # As text: the guards themselves would keep the objects alive that they are about.
+        self.code_parts = [g.code() for g in guards]
+        self.verbose_code_parts = [f"{c}  # {g.cause}" for c, g in zip(self.code_parts, guards, strict=True)]
         self._argnames = argnames
-        self._fn = fn
-
-    @property
-    def code_parts(self) -> list[str]:
-        return [g.code() for g in self._guards]
-
-    @property
-    def verbose_code_parts(self) -> list[str]:
-        return [f"{g.code()}  # {g.cause}" for g in self._guards]
+        self._fn = weakref.ref(fn)
 
     def __call__(self, f_locals: dict[str, Any]) -> bool:
         missing = [n for n in self._argnames if n not in f_locals]
         if missing:
             raise KeyError(f"check_fn needs the locals {', '.join(self._argnames)}; {', '.join(missing)} missing")
-        return bool(self._program.check(tuple(f_locals[n] for n in self._argnames), self._fn))
+        return bool(self._program.check(tuple(f_locals[n] for n in self._argnames), self._fn()))
 
     def explain(self, f_locals: dict[str, Any]) -> str | None:
         """The first guard that fails, None if all hold."""
-        failed = self._program.explain(tuple(f_locals[n] for n in self._argnames), self._fn)
+        failed = self._program.explain(tuple(f_locals[n] for n in self._argnames), self._fn())
         if failed is None:
             return None
-        return self._guards[failed[0]].code() if failed[0] >= 0 else "an object that the entry relies on has died"
+        return self.code_parts[failed[0]] if failed[0] >= 0 else "an object that the entry relies on has died"
 
 
 class EntryInfo:
     """Python side of an entry: guards, graph, break, and the names it put into the function's globals."""
 
-    def __init__(self, guards: list[Guard], graph_module: Any, broken: Any, installed: list[str], scope: dict) -> None:
-        self.guards = guards
+    def __init__(self, graph_module: Any, broken: Any, installed: list[str], scope: dict) -> None:
         self.graph_module = graph_module
         self.broken = broken
         self.installed = installed
@@ -56,8 +50,7 @@ class EntryInfo:
     def describe(self, guard_id: int) -> str:
         if guard_id < 0:
             return "an object that the entry relies on has died"
-        guard = self.guards[guard_id]
-        return f"{guard.code()}  # {guard.cause}"
+        return self.check_fn.verbose_code_parts[guard_id]
 
     def __del__(self) -> None:
         for name in self.installed:

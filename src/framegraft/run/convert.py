@@ -75,6 +75,15 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, code, len(entries))
+    if not INTROSPECTION.isdisjoint(origin_of(code).co_names):
+        broken = GraphBreak("introspection", "a function that may look at its own frame: " + ", ".join(
+            sorted(INTROSPECTION.intersection(origin_of(code).co_names))))
+        broken.user_stack = [(code.co_filename, code.co_firstlineno, code.co_name)]
+        if ctx.fullgraph:
+            raise Unsupported.from_break(broken)
+        records.note_break(broken, code)
+        _native.set_skip(code, None, True)
+        return None
     ensure_calibrated()
     try:
         return Conversion(ctx, fn, args).run()
@@ -169,6 +178,7 @@ class Conversion:
                 return self._broken(state, root, broken, at_end=True)
             return self._entry(state, root, instructions, None)
         finally:
+            state.release()
             torch._C._set_grad_enabled(grad)
             torch.set_rng_state(rng)
             sys.setrecursionlimit(recursion)
@@ -215,7 +225,8 @@ class Conversion:
         at = root.steps - 1 if step is None else step
         if at in self.planned or at < 0:
             raise broken
-        broken.user_stack = broken.user_stack or root.state.user_stack()
+        broken.user_stack = broken.user_stack or self._where(root.state, root)
+        broken.__traceback__ = broken.__context__ = None
         self.planned = {**self.planned, at: broken}
         return AGAIN
 
@@ -314,11 +325,12 @@ class Conversion:
         _native.set_skip(new_code, None, True)
         new_code = records.apply_bytecode_hooks(code, new_code)
         guards = state.guards
+        _guard_aliases(state)
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
-        info = EntryInfo(found, self.graph_module, broken, self.installed, self.fn.__globals__)
+        info = EntryInfo(self.graph_module, broken, self.installed, self.fn.__globals__)
         entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(self.code, new_code, found)
@@ -331,6 +343,22 @@ class Conversion:
 
 
 AGAIN: Any = object()
+# Names whose functions see the calling frame, which transformed code cannot imitate.
+INTROSPECTION = frozenset(("locals", "globals", "eval", "exec", "vars", "dir", "_getframe", "currentframe"))
+
+
+def _guard_aliases(state: TraceState) -> None:
+    """Objects that the trace changed must not turn out to be the same as others that it took for distinct."""
+    changed = {type(getattr(t, "value", None)) for t in state.mutated.values() if t.source is not None}
+    groups: dict[type, list[Source]] = {}
+    for tracker in state.by_id.values():
+        value = getattr(tracker, "value", None)
+        if tracker.source is not None and type(value) in changed and tracker.source.root().access != "CONST":
+            groups.setdefault(type(value), []).append(tracker.source)
+    for sources in groups.values():
+        if len(sources) > 1:
+            state.guards.add(Source("NONE"), "NOALIAS", tuple(sources))
+
 
 
 def _log_break(broken: GraphBreak) -> None:

@@ -69,6 +69,10 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
         if isinstance(value, type):
             return _class_attr(tx, obj, value, name)
         if isinstance(value, types.ModuleType) and type(value).__getattribute__ is types.ModuleType.__getattribute__:
+            if type(value) is not types.ModuleType:
+                on_class = mro_lookup(tx, type(value), name)
+                if on_class is not MISSING and name not in types.ModuleType.__dict__ and name not in object.__dict__:
+                    raise GraphBreak("unsupported_attribute", f"{name}, defined by the class of a module")
             return _module_attr(tx, obj, value, name)
         if isinstance(value, types.FunctionType):
             return _real_function_attr(tx, obj, value, name)
@@ -195,6 +199,13 @@ def _class_value(tx: Any, cls: type, name: str, found: Any) -> VariableTracker:
     return LazyVariable(found, source)
 
 
+def guard_bases(tx: Any, cls: type) -> None:
+    """The trace has asked what ``cls`` inherits from: its MRO must stay."""
+    if cls.__flags__ & _STATIC_FLAG and cls not in tx.state.known_bases:
+        tx.state.known_bases.add(cls)
+        tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
+
+
 class _Same:
     """Guard: a tuple of the very same objects."""
 
@@ -214,6 +225,8 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
         return found
     if obj.value is MISSING:
         return MISSING
+    if not obj.cls.__dictoffset__ and hasattr(obj.value, "__dict__"):
+        raise GraphBreak("unsupported_attribute", f"the attributes of a {obj.cls.__name__}, kept in C")
     namespace = getattr(obj.value, "__dict__", None)
     if type(namespace) is not dict:
         return MISSING
@@ -500,7 +513,7 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instance_dict_attr(tx, obj, name) is MISSING:
         raise attribute_error(obj, name)
-    if obj.value is MISSING:
+    if obj.value is MISSING or name not in obj.value.__dict__:
         del obj.attrs[name]
     else:
         obj.attrs[name] = MISSING

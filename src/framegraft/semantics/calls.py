@@ -220,6 +220,8 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
         return call_class(tx, cls, args[1:], kwargs)
     if issubclass(cls, BaseException):
         return ExceptionVariable(cls, list(args[1:]))
+    if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
+        raise GraphBreak("untraceable_call", f"{cls.__name__} has a finaliser")
     made = ObjectVariable(MISSING, cls)
     tx.state.dirty += 1
     if owner is object:

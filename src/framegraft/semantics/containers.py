@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import types
 from typing import Any
@@ -103,8 +104,14 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     guards = tx.state.guards
     known = d.items
     items: dict[Any, tuple[VariableTracker, VariableTracker]] = {}
-    keys = list(dict.keys(d.value))
-    guards.add(d.source, "KEYS", tuple(keys))
+    if isinstance(d.value, collections.OrderedDict):  # its order is its own, not the dict's inside
+        keys = list(collections.OrderedDict.keys(d.value))
+        guards.add(d.source, "PY", _KeysAre(keys))
+    else:
+        keys = list(dict.keys(d.value))
+        guards.add(d.source, "KEYS", tuple(keys))
+        if any(type(k) is float for k in keys):
+            guards.add(d.source, "PY", _KeysAre(keys))
     for index, key in enumerate(keys):
         if key in d.deleted:
             continue
@@ -124,6 +131,18 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     d.items = items
     d.complete = True
     return items
+
+
+class _KeysAre:
+    """Guard: the same keys in the order of iteration, with the sign of zeros."""
+
+    __name__ = "keys_are"
+
+    def __init__(self, keys: list) -> None:
+        self.keys = [(type(k), repr(k) if type(k) is float else k) for k in keys]
+
+    def __call__(self, value: dict) -> bool:
+        return [(type(k), repr(k) if type(k) is float else k) for k in value.keys()] == self.keys
 
 
 def _changing(tx: Any, d: Any) -> None:
@@ -230,6 +249,8 @@ def index_of(tx: Any, key: VariableTracker, what: str) -> int:
     if isinstance(key, ConstantVariable):
         text = f"{what} indices must be integers or slices, not {type(key.value).__name__}"
         raise UserRaise(user_error(TypeError, text))
+    if issubclass(key.python_type(), int):
+        raise GraphBreak("untraceable_call", f"an instance of a subclass of int as a {what} index")
     method = attributes.special_method(tx, key, "__index__")
     if method is None or isinstance(key, TensorVariable):
         raise GraphBreak("tensor_item" if isinstance(key, TensorVariable) else "untraceable_call", f"{what} index")

@@ -76,7 +76,8 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
         if real is MISSING:
             raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
         raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
-    return issubclass(cls, target) if hook == "__instancecheck__" else issubclass(cls, target)
+    attributes.guard_bases(tx, cls)
+    return issubclass(cls, target)
 
 
 INSTANCE_CHECKS: dict[Any, Any] = {}

@@ -114,8 +114,15 @@ def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable):
         if type(a.value) is not type(b.value):
             return False
-        if a.value is None or isinstance(a.value, (bool, type(...), type(NotImplemented))) or a.value is b.value:
+        if a.value is None or isinstance(a.value, (bool, type(...), type(NotImplemented))):
             return a.value is b.value
+        if a.source is not None and b.source is not None and type(a.value) in (int, str, float) and a.value == b.value:
+            same = a.value is b.value
+            if a.source != b.source:
+                tx.state.guards.add(a.source, "ALIAS" if same else "NOALIAS", (a.source, b.source))
+            return same
+        if a.value is b.value and a.source is None and b.source is None:
+            return True
         if type(a.value) in (int, str, float, bytes, complex) and a.value != b.value:
             return False
         if TENSOR.is_constant_type(type(a.value)) and a.value != b.value:

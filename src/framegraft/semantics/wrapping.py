@@ -164,7 +164,7 @@ class VariableBuilder:
 
     def _bound_builtin(self, value: Any, source: Source) -> VariableTracker:
         owner = value.__self__
-        if owner is None or isinstance(owner, (type, types.ModuleType)):
+        if owner is None or isinstance(owner, (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
             self.state.guards.pin(source, value)
             return ObjectVariable(value, type(value), source)
         raise GraphBreak("unknown_c_function", f"a bound method {value.__qualname__} made outside of the trace")

@@ -208,6 +208,8 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
+    if _may_raise(target) and _caught_here(state):
+        raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
         with state.graph.mode:
             if kind == "call_method":
@@ -230,6 +232,30 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
             state.graph.graph.erase_node(node)
             raise GraphBreak("unsupported_mutation", f"{target} changes the metadata of an input")
     return wrap_result(tx, node, result, unwrap)
+
+
+# Operations that raise, or not, depending on the values in their tensors.
+_RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gather", "scatter", "scatter_", "scatter_add",
+                      "scatter_add_", "index_select", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill",
+                      "index_fill_", "index_put", "index_put_", "embedding", "embedding_bag", "take", "take_along_dim",
+                      "cross_entropy", "nll_loss", "one_hot", "bincount", "repeat_interleave", "multinomial", "bernoulli",
+                      "binary_cross_entropy", "floor_divide", "floordiv", "remainder", "mod", "inverse", "cholesky", "inv",
+                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "normal", "searchsorted", "bucketize"))
+
+
+def _may_raise(target: Any) -> bool:
+    return (target if isinstance(target, str) else getattr(target, "__name__", "")) in _RAISING
+
+
+def _caught_here(state: Any) -> bool:
+    """Whether an exception would meet a handler of the traced program other than the exit of a ``with``."""
+    for frame in state.frames:
+        handler = frame.inst.handler
+        if handler is not None:
+            after = handler.target.index + 1
+            if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
+                return True
+    return False
 
 
 def _metadata(fake: Any) -> tuple:
