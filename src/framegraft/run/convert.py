@@ -34,7 +34,7 @@ from ..interp.state import TraceState
 from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
-from ..native.calibrate import ensure_calibrated
+from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import modules, torchops  # noqa: F401
@@ -185,7 +185,7 @@ class Conversion:
 
     def _start(self) -> tuple[TraceState, frames.RootTranslator]:
         state = TraceState(OutputGraph(), config)
-        state.tensor_spec = _native.tensor_spec  # type: ignore[attr-defined]
+        state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
         scope = state.scope(fn.__globals__, GLOBALS, BUILTINS)
@@ -301,7 +301,7 @@ class Conversion:
         finally:
             torch._C._set_grad_enabled(grad)
         records.note_graph(module)
-        self.fn.__globals__[name] = compiled
+        self.fn.__globals__[name] = _shielded(compiled)
         self.installed.append(name)
         return name
 
@@ -331,7 +331,7 @@ class Conversion:
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
         info = EntryInfo(self.graph_module, broken, self.installed, self.fn.__globals__)
-        entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info)
+        entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(self.code, new_code, found)
         if config.verify_guards_on_creation:
@@ -343,6 +343,27 @@ class Conversion:
 
 
 AGAIN: Any = object()
+
+
+def _shielded(compiled: Any) -> Any:
+    """The compiled graph, out of reach of the evaluation hook."""
+    owner = getattr(compiled, "__self__", None)
+    if isinstance(owner, torch.fx.GraphModule) and isinstance(compiled, types.MethodType):
+        _native.set_skip(compiled.__func__.__code__, None, True)
+        return compiled
+
+    def run_compiled(*args: Any) -> Any:
+        old = _native.set_mode(2, None, None)
+        try:
+            return compiled(*args)
+        finally:
+            _native.set_mode(*old)
+
+    run_compiled.__wrapped__ = compiled  # type: ignore[attr-defined]
+    _native.set_skip(run_compiled.__code__, None, True)
+    return run_compiled
+
+
 # Names whose functions see the calling frame, which transformed code cannot imitate.
 INTROSPECTION = frozenset(("locals", "globals", "eval", "exec", "vars", "dir", "_getframe", "currentframe"))
 

@@ -55,4 +55,4 @@ def frame_is_skipped(code: types.CodeType) -> bool:
         return True
     if path.startswith(_TORCH):
         return not path.startswith(_TORCH + "nn" + os.sep + "modules")
-    return path.startswith("<frozen") or code in _DISABLED
+    return path.startswith(("<frozen", "<eval_with_key>")) or code in _DISABLED

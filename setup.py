@@ -1,0 +1,18 @@
+"""The C extension; everything else is in pyproject.toml."""
+
+from setuptools import Extension, setup
+
+CSRC = "src/framegraft/csrc"
+
+setup(
+    ext_modules=[
+        Extension(
+            "framegraft._native",
+            [f"{CSRC}/{name}.c" for name in ("module", "tensor", "guards", "cache", "hook", "function")],
+            depends=[f"{CSRC}/core.h", f"{CSRC}/compat.h"],
+            extra_compile_args=["-std=c11", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter",
+                                "-Wno-missing-field-initializers", "-Wno-cast-function-type"],
+            libraries=["dl"],
+        )
+    ]
+)

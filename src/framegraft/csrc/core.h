@@ -1,0 +1,65 @@
+/* What the parts of the native core share. */
+#ifndef FRAMEGRAFT_CORE_H
+#define FRAMEGRAFT_CORE_H
+#include "compat.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+extern PyObject *fg_missing; /* the MISSING marker */
+
+/* -- tensors and global state (tensor.c) */
+typedef struct FgTensorSpec FgTensorSpec;
+extern PyTypeObject FgTensorSpec_Type, FgGlobalState_Type;
+int fg_tensor_matches(PyObject *spec, PyObject *value); /* 1, 0, or -1 with an error set */
+int fg_state_matches(PyObject *snapshot);
+PyObject *fg_calibrate(PyObject *self, PyObject *args);
+PyObject *fg_tensor_spec(PyObject *self, PyObject *args);
+PyObject *fg_tensor_info(PyObject *self, PyObject *tensor);
+PyObject *fg_global_state(PyObject *self, PyObject *unused);
+PyObject *fg_set_fallbacks(PyObject *self, PyObject *args);
+
+/* -- guards (guards.c) */
+extern PyTypeObject FgGuardProgram_Type;
+/* Index of the first guard that fails: -1 none, -2 dead; -3 with an error set. *value: new reference where asked for. */
+Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value);
+
+/* -- cache (cache.c) */
+typedef struct {
+    PyObject_HEAD
+    PyObject *program, *code, *globals, *ctx, *info, *fn;
+    Py_ssize_t hits;
+    char needs_hook;
+} FgEntry;
+extern PyTypeObject FgEntry_Type;
+typedef struct {
+    PyObject *entries; /* list, most recent first; NULL when there are none */
+    char skip;
+} FgExtra;
+FgExtra *fg_extra(PyCodeObject *code, bool create);
+int fg_cache_init(void);
+/* The entry that fits, new reference; NULL without an error for none. */
+FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n);
+PyObject *fg_entry_call(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n);
+PyObject *fg_cache_entries(PyObject *self, PyObject *code);
+PyObject *fg_add_entry(PyObject *self, PyObject *args);
+PyObject *fg_remove_entry(PyObject *self, PyObject *args);
+PyObject *fg_clear_cache(PyObject *self, PyObject *code);
+PyObject *fg_set_skip(PyObject *self, PyObject *args);
+PyObject *fg_is_skipped(PyObject *self, PyObject *code);
+
+/* -- hook and thread state (hook.c) */
+enum { FG_DEFAULT = 0, FG_HOOK = 1, FG_DISABLED = 2, FG_RUN_ONLY = 3 };
+typedef struct { int mode; PyObject *ctx, *miss; } FgThread;
+FgThread *fg_thread(void);
+/* Swap in a mode; the old one comes back with its references. */
+FgThread fg_swap_mode(int mode, PyObject *ctx, PyObject *miss);
+void fg_restore_mode(FgThread old);
+PyObject *fg_set_mode(PyObject *self, PyObject *args);
+PyObject *fg_get_mode(PyObject *self, PyObject *unused);
+Py_ssize_t fg_parameter_count(PyCodeObject *code);
+/* Ask miss(callee, args); a new Entry reference, NULL without an error for None. */
+FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n);
+
+/* -- the callable (function.c) */
+extern PyTypeObject FgCompiledFunction_Type;
+#endif

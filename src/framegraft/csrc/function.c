@@ -1,0 +1,244 @@
+/* CompiledFunction: what framegraft.compile returns for a function. */
+#include "core.h"
+#include "structmember.h"
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *fn, *ctx, *miss, *dict, *weakrefs;
+} Compiled;
+
+enum { MAX_PARAMETERS = 255 };
+
+/* Flat parameters in co_varnames order, new references; false where CPython would raise (it words the error itself). */
+static bool bind(PyFunctionObject *fn, PyObject *const *args, Py_ssize_t nargs, PyObject *kwnames, PyObject **out)
+{
+    PyCodeObject *code = (PyCodeObject *)fn->func_code;
+    Py_ssize_t npos = code->co_argcount, nkw = code->co_kwonlyargcount, total = fg_parameter_count(code);
+    Py_ssize_t varargs = code->co_flags & CO_VARARGS ? npos + nkw : -1;
+    Py_ssize_t varkw = code->co_flags & CO_VARKEYWORDS ? total - 1 : -1;
+    memset(out, 0, sizeof *out * (size_t)total);
+    if (nargs > npos && varargs < 0)
+        return false;
+    for (Py_ssize_t i = 0; i < nargs && i < npos; i++)
+        out[i] = Py_NewRef(args[i]);
+    if (varargs >= 0) {
+        Py_ssize_t extra = nargs > npos ? nargs - npos : 0;
+        out[varargs] = PyTuple_New(extra);
+        if (!out[varargs])
+            goto fail;
+        for (Py_ssize_t i = 0; i < extra; i++)
+            PyTuple_SET_ITEM(out[varargs], i, Py_NewRef(args[npos + i]));
+    }
+    if (varkw >= 0 && !(out[varkw] = PyDict_New()))
+        goto fail;
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); k++) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, k);
+        Py_ssize_t i = code->co_posonlyargcount;
+        while (i < npos + nkw && FG_CODE_NAME_AT(code, i) != name)
+            i++;
+        if (i == npos + nkw)
+            for (i = code->co_posonlyargcount; i < npos + nkw; i++)
+                if (PyUnicode_Compare(FG_CODE_NAME_AT(code, i), name) == 0)
+                    break;
+        if (i < npos + nkw) {
+            if (out[i])
+                goto fail;
+            out[i] = Py_NewRef(args[nargs + k]);
+        }
+        else if (varkw < 0 || PyDict_SetItem(out[varkw], name, args[nargs + k]) < 0)
+            goto fail;
+    }
+    PyObject *defaults = fn->func_defaults;
+    Py_ssize_t first = npos - (defaults ? PyTuple_GET_SIZE(defaults) : 0);
+    for (Py_ssize_t i = 0; i < npos; i++)
+        if (!out[i]) {
+            if (i < first)
+                goto fail;
+            out[i] = Py_NewRef(PyTuple_GET_ITEM(defaults, i - first));
+        }
+    for (Py_ssize_t i = npos; i < npos + nkw; i++)
+        if (!out[i]) {
+            PyObject *v = fn->func_kwdefaults ? PyDict_GetItemWithError(fn->func_kwdefaults, FG_CODE_NAME_AT(code, i)) : NULL;
+            if (!v)
+                goto fail;
+            out[i] = Py_NewRef(v);
+        }
+    return true;
+fail:
+    PyErr_Clear();
+    for (Py_ssize_t i = 0; i < total; i++)
+        Py_CLEAR(out[i]);
+    return false;
+}
+
+static PyObject *run(Compiled *self, FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+{
+    if (!entry->needs_hook || fg_thread()->mode != FG_DEFAULT)
+        return fg_entry_call(entry, fn, args, n);
+    /* What the code calls for real may hold frames to capture. */
+    FgThread old = fg_swap_mode(FG_HOOK, self->ctx, self->miss);
+    PyObject *result = fg_entry_call(entry, fn, args, n);
+    fg_restore_mode(old);
+    return result;
+}
+
+static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Compiled *self = (Compiled *)callable;
+    PyFunctionObject *fn = (PyFunctionObject *)self->fn;
+    PyCodeObject *code = (PyCodeObject *)fn->func_code;
+    int mode = fg_thread()->mode;
+    FgExtra *extra = fg_extra(code, false);
+    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), n = fg_parameter_count(code);
+    if (mode == FG_DISABLED || (extra && extra->skip) || n > MAX_PARAMETERS || (!extra && mode == FG_RUN_ONLY))
+        return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
+    PyObject *bound[MAX_PARAMETERS + 1];
+    PyObject *const *flat = args;
+    bool own = kwnames || nargs != n || n != code->co_argcount;
+    if (own) {
+        if (!bind(fn, args, nargs, kwnames, bound))
+            return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
+        flat = bound;
+    }
+    PyObject *result = NULL;
+    Py_INCREF(fn);
+    Py_INCREF(self);
+    FgEntry *entry = extra ? fg_lookup(extra, self->ctx, fn, flat, n) : NULL;
+    if (!entry && mode != FG_RUN_ONLY)
+        entry = fg_ask(self->miss, callable, flat, n);
+    if (entry) {
+        result = run(self, entry, fn, flat, n);
+        Py_DECREF(entry);
+    }
+    else if (!PyErr_Occurred())
+        result = PyObject_Vectorcall((PyObject *)fn, args, nargsf, kwnames);
+    Py_DECREF(self);
+    Py_DECREF(fn);
+    for (Py_ssize_t i = 0; own && i < n; i++)
+        Py_XDECREF(bound[i]);
+    return result;
+}
+
+static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kw)
+{
+    PyObject *fn, *ctx, *miss;
+    if (!PyArg_ParseTuple(args, "O!OO", &PyFunction_Type, &fn, &ctx, &miss))
+        return NULL;
+    Compiled *self = (Compiled *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->vectorcall = compiled_call;
+    self->fn = Py_NewRef(fn);
+    self->ctx = Py_NewRef(ctx);
+    self->miss = Py_NewRef(miss);
+    self->dict = PyDict_New();
+    if (!self->dict || PyDict_SetItemString(self->dict, "__wrapped__", fn) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static int compiled_traverse(PyObject *o, visitproc visit, void *arg)
+{
+    Compiled *self = (Compiled *)o;
+    Py_VISIT(self->fn);
+    Py_VISIT(self->ctx);
+    Py_VISIT(self->miss);
+    Py_VISIT(self->dict);
+    return 0;
+}
+
+static int compiled_clear(PyObject *o)
+{
+    Compiled *self = (Compiled *)o;
+    Py_CLEAR(self->ctx);
+    Py_CLEAR(self->miss);
+    Py_CLEAR(self->dict);
+    return 0;
+}
+
+static void compiled_dealloc(PyObject *o)
+{
+    Compiled *self = (Compiled *)o;
+    PyObject_GC_UnTrack(o);
+    if (self->weakrefs)
+        PyObject_ClearWeakRefs(o);
+    compiled_clear(o);
+    Py_CLEAR(self->fn);
+    Py_TYPE(o)->tp_free(o);
+}
+
+static PyObject *compiled_get(PyObject *self, PyObject *obj, PyObject *type)
+{
+    return obj && obj != Py_None ? PyMethod_New(self, obj) : Py_NewRef(self);
+}
+
+static bool of_function(PyObject *name)
+{
+    static const char *const fields[] = {"__code__", "__defaults__", "__kwdefaults__", "__closure__", "__globals__", "__name__",
+                                         "__qualname__", "__doc__", "__annotations__", "__module__", "__builtins__"};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (PyUnicode_CompareWithASCIIString(name, fields[i]) == 0)
+            return true;
+    return false;
+}
+
+static PyObject *compiled_getattro(PyObject *o, PyObject *name)
+{
+    Compiled *self = (Compiled *)o;
+    if (of_function(name))
+        return PyObject_GetAttr(self->fn, name);
+    PyObject *value = PyObject_GenericGetAttr(o, name);
+    if (value || !PyErr_ExceptionMatches(PyExc_AttributeError))
+        return value;
+    PyErr_Clear();
+    return PyObject_GetAttr(self->fn, name);
+}
+
+static int compiled_setattro(PyObject *o, PyObject *name, PyObject *value)
+{
+    return of_function(name) ? PyObject_SetAttr(((Compiled *)o)->fn, name, value) : PyObject_GenericSetAttr(o, name, value);
+}
+
+static PyObject *compiled_repr(PyObject *o)
+{
+    return PyUnicode_FromFormat("<framegraft compiled %U at %p>", ((PyFunctionObject *)((Compiled *)o)->fn)->func_qualname, o);
+}
+
+static PyObject *compiled_reduce(PyObject *o, PyObject *unused)
+{
+    return Py_NewRef(((PyFunctionObject *)((Compiled *)o)->fn)->func_qualname);
+}
+
+static PyMethodDef compiled_methods[] = {{"__reduce__", compiled_reduce, METH_NOARGS, "By qualified name, as functions."},
+                                         {NULL, NULL, 0, NULL}};
+static PyMemberDef compiled_members[] = {{"ctx", T_OBJECT, offsetof(Compiled, ctx), READONLY, NULL},
+                                         {"miss", T_OBJECT, offsetof(Compiled, miss), READONLY, NULL},
+                                         {NULL, 0, 0, 0, NULL}};
+static PyGetSetDef compiled_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+                                        {NULL, NULL, NULL, NULL, NULL}};
+
+PyTypeObject FgCompiledFunction_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegraft._native.CompiledFunction",
+    .tp_basicsize = sizeof(Compiled),
+    .tp_new = compiled_new,
+    .tp_dealloc = compiled_dealloc,
+    .tp_traverse = compiled_traverse,
+    .tp_clear = compiled_clear,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(Compiled, vectorcall),
+    .tp_dictoffset = offsetof(Compiled, dict),
+    .tp_weaklistoffset = offsetof(Compiled, weakrefs),
+    .tp_descr_get = compiled_get,
+    .tp_getattro = compiled_getattro,
+    .tp_setattro = compiled_setattro,
+    .tp_repr = compiled_repr,
+    .tp_methods = compiled_methods,
+    .tp_members = compiled_members,
+    .tp_getset = compiled_getset,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = "CompiledFunction(fn, ctx, miss): calls fitting guarded code of fn, asks miss(self, args) for more.",
+};

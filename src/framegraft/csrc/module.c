@@ -1,0 +1,50 @@
+/* framegraft._native: the module. */
+#include "core.h"
+
+PyObject *fg_missing;
+
+static PyMethodDef methods[] = {
+    {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
+    {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},
+    {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},
+    {"new_tensor_spec", fg_tensor_spec, METH_VARARGS, "new_tensor_spec(tensor, text)"},
+    {"global_state", fg_global_state, METH_NOARGS, "A snapshot of torch's global state."},
+    {"cache_entries", fg_cache_entries, METH_O, "Entries of a code object, most recent first."},
+    {"add_entry", fg_add_entry, METH_VARARGS, "add_entry(code, entry)"},
+    {"remove_entry", fg_remove_entry, METH_VARARGS, "remove_entry(code, entry) -> bool"},
+    {"clear_cache", fg_clear_cache, METH_O, "Drop the entries of a code object."},
+    {"set_skip", fg_set_skip, METH_VARARGS, "set_skip(code, None, on): never capture this code object."},
+    {"is_skipped", fg_is_skipped, METH_O, "Whether a code object is never captured."},
+    {"set_mode", fg_set_mode, METH_VARARGS, "set_mode(mode, ctx, miss) -> the old three; of this thread."},
+    {"get_mode", fg_get_mode, METH_NOARGS, "(mode, ctx, miss) of this thread."},
+    {NULL, NULL, 0, NULL}};
+
+static PyTypeObject missing_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegraft._native.MissingType",
+    .tp_basicsize = sizeof(PyObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "The type of MISSING.",
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "framegraft._native", "The native core of Framegraft.", -1, methods,
+                                        NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__native(void)
+{
+    PyTypeObject *types[] = {&missing_type, &FgTensorSpec_Type, &FgGlobalState_Type, &FgGuardProgram_Type, &FgEntry_Type,
+                             &FgCompiledFunction_Type};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (PyType_Ready(types[i]) < 0)
+            return NULL;
+    if (fg_cache_init() < 0)
+        return NULL;
+    fg_missing = (PyObject *)PyObject_New(PyObject, &missing_type);
+    PyObject *m = PyModule_Create(&definition);
+    if (!m || !fg_missing || PyModule_AddObjectRef(m, "MISSING", fg_missing) < 0 || PyModule_AddType(m, &FgGuardProgram_Type) < 0 ||
+        PyModule_AddType(m, &FgEntry_Type) < 0 || PyModule_AddType(m, &FgCompiledFunction_Type) < 0 ||
+        PyModule_AddType(m, &FgTensorSpec_Type) < 0 || PyModule_AddType(m, &FgGlobalState_Type) < 0) {
+        Py_XDECREF(m);
+        return NULL;
+    }
+    return m;
+}

@@ -1,0 +1,316 @@
+/* Tensor metadata, read through field offsets that calibrate.py found and verified, and torch's thread-local state. */
+#define _GNU_SOURCE
+#include "core.h"
+#include <dlfcn.h>
+#include <string.h>
+
+static struct {
+    int ready, cdata, keys, dtype, device, ndim, meta, rg, grad_fn, inlined;
+} at;
+static PyObject *slow_spec;  /* callable(tensor) -> comparable facts, where the fields are not known */
+static PyObject *slow_state; /* callable() -> comparable facts */
+
+#define READ(T, p, o) (*(T const *)((char const *)(p) + (o)))
+
+struct FgTensorSpec {
+    PyObject_HEAD
+    PyTypeObject *type;
+    PyObject *text, *facts; /* facts: of the slow path */
+    uint64_t keys;
+    uint16_t dtype, device;
+    char requires_grad;
+    int64_t ndim;
+    int64_t *sizes; /* ndim sizes, then ndim strides */
+};
+
+static const int64_t *sizes_of(const char *impl, int64_t ndim, const int64_t **strides)
+{
+    bool inlined = ndim <= at.inlined;
+    const int64_t *s = inlined ? &READ(int64_t, impl, at.ndim + 8) : READ(int64_t *, impl, at.ndim + 8);
+    *strides = s + (inlined ? at.inlined : ndim);
+    return s;
+}
+
+static bool grad_of(const char *impl)
+{
+    const char *meta = READ(char *, impl, at.meta);
+    return meta && (READ(uint8_t, meta, at.rg) || READ(void *, meta, at.grad_fn));
+}
+
+PyObject *fg_calibrate(PyObject *self, PyObject *args)
+{
+    if (!PyArg_ParseTuple(args, "iiiiiiiii", &at.cdata, &at.keys, &at.dtype, &at.device, &at.ndim, &at.meta, &at.rg,
+                          &at.grad_fn, &at.inlined))
+        return NULL;
+    at.ready = at.cdata > 0;
+    Py_RETURN_NONE;
+}
+
+PyObject *fg_set_fallbacks(PyObject *self, PyObject *args)
+{
+    PyObject *spec, *state;
+    if (!PyArg_ParseTuple(args, "OO", &spec, &state))
+        return NULL;
+    Py_XSETREF(slow_spec, Py_NewRef(spec));
+    Py_XSETREF(slow_state, state == Py_None ? NULL : Py_NewRef(state));
+    Py_RETURN_NONE;
+}
+
+PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
+{
+    PyObject *t, *text;
+    if (!PyArg_ParseTuple(args, "OU", &t, &text))
+        return NULL;
+    FgTensorSpec *s = PyObject_New(FgTensorSpec, &FgTensorSpec_Type);
+    if (!s)
+        return NULL;
+    s->type = (PyTypeObject *)Py_NewRef(Py_TYPE(t));
+    s->text = Py_NewRef(text);
+    s->facts = NULL;
+    s->sizes = NULL;
+    if (!at.ready) {
+        s->facts = slow_spec ? PyObject_CallOneArg(slow_spec, t) : NULL;
+        if (!s->facts) {
+            if (!PyErr_Occurred())
+                PyErr_SetString(PyExc_RuntimeError, "the native core is not calibrated");
+            Py_DECREF(s);
+            return NULL;
+        }
+        return (PyObject *)s;
+    }
+    const char *impl = READ(char *, t, at.cdata);
+    s->keys = READ(uint64_t, impl, at.keys);
+    s->dtype = READ(uint16_t, impl, at.dtype);
+    s->device = READ(uint16_t, impl, at.device);
+    s->requires_grad = grad_of(impl);
+    s->ndim = READ(int64_t, impl, at.ndim);
+    s->sizes = PyMem_Malloc(sizeof(int64_t) * (size_t)(2 * s->ndim + 1));
+    if (!s->sizes) {
+        Py_DECREF(s);
+        return PyErr_NoMemory();
+    }
+    const int64_t *strides, *sizes = sizes_of(impl, s->ndim, &strides);
+    memcpy(s->sizes, sizes, sizeof(int64_t) * (size_t)s->ndim);
+    memcpy(s->sizes + s->ndim, strides, sizeof(int64_t) * (size_t)s->ndim);
+    return (PyObject *)s;
+}
+
+int fg_tensor_matches(PyObject *spec, PyObject *value)
+{
+    FgTensorSpec *s = (FgTensorSpec *)spec;
+    if (Py_TYPE(value) != s->type)
+        return 0;
+    if (s->facts) {
+        PyObject *facts = PyObject_CallOneArg(slow_spec, value);
+        if (!facts)
+            return -1;
+        int same = PyObject_RichCompareBool(facts, s->facts, Py_EQ);
+        Py_DECREF(facts);
+        return same;
+    }
+    const char *impl = READ(char *, value, at.cdata);
+    if (READ(uint64_t, impl, at.keys) != s->keys || READ(uint16_t, impl, at.dtype) != s->dtype ||
+        READ(uint16_t, impl, at.device) != s->device || READ(int64_t, impl, at.ndim) != s->ndim ||
+        grad_of(impl) != s->requires_grad)
+        return 0;
+    const int64_t *strides, *sizes = sizes_of(impl, s->ndim, &strides);
+    for (int64_t i = 0; i < s->ndim; i++)
+        if (sizes[i] != s->sizes[i] || strides[i] != s->sizes[s->ndim + i])
+            return 0;
+    return 1;
+}
+
+/* (dispatch keys, requires_grad, sizes, strides) as the fields give them, to verify the offsets. */
+PyObject *fg_tensor_info(PyObject *self, PyObject *t)
+{
+    if (!at.ready) {
+        PyErr_SetString(PyExc_RuntimeError, "the native core is not calibrated");
+        return NULL;
+    }
+    const char *impl = READ(char *, t, at.cdata);
+    int64_t n = READ(int64_t, impl, at.ndim);
+    const int64_t *strides, *sizes = sizes_of(impl, n, &strides);
+    PyObject *a = PyTuple_New(n), *b = PyTuple_New(n);
+    for (int64_t i = 0; a && b && i < n; i++) {
+        PyObject *x = PyLong_FromLongLong(sizes[i]), *y = PyLong_FromLongLong(strides[i]);
+        if (!x || !y) {
+            Py_XDECREF(x);
+            Py_XDECREF(y);
+            Py_CLEAR(a);
+            break;
+        }
+        PyTuple_SET_ITEM(a, i, x);
+        PyTuple_SET_ITEM(b, i, y);
+    }
+    if (!a || !b) {
+        Py_XDECREF(a);
+        Py_XDECREF(b);
+        return NULL;
+    }
+    return Py_BuildValue("KiiNNN", (unsigned long long)READ(uint64_t, impl, at.keys), (int)READ(uint16_t, impl, at.dtype),
+                         (int)READ(uint16_t, impl, at.device), PyBool_FromLong(grad_of(impl)), a, b);
+}
+
+static void spec_dealloc(PyObject *self)
+{
+    FgTensorSpec *s = (FgTensorSpec *)self;
+    Py_XDECREF(s->type);
+    Py_XDECREF(s->text);
+    Py_XDECREF(s->facts);
+    PyMem_Free(s->sizes);
+    PyObject_Free(self);
+}
+
+static PyObject *spec_repr(PyObject *self)
+{
+    return Py_NewRef(((FgTensorSpec *)self)->text);
+}
+
+PyTypeObject FgTensorSpec_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegraft._native.TensorSpec",
+    .tp_basicsize = sizeof(FgTensorSpec),
+    .tp_dealloc = spec_dealloc,
+    .tp_repr = spec_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "Metadata of a tensor that a guard compares.",
+};
+
+/* -- global state: functions of libtorch that return scalars, found by symbol */
+
+static struct {
+    int looked_up; /* 1 all found, -1 not */
+    bool (*grad)(void), (*inference)(void), (*det)(void *), (*det_warn)(void *), (*autocast_cache)(void);
+    void *(*context)(void);
+    int8_t (*default_dtype)(void), (*autocast_dtype)(int8_t);
+    int (*tf_state)(void);
+    int64_t (*tf_modes)(void);
+} fn;
+static __thread const uint64_t *tls;
+static void *context;
+
+static void *symbol(const char *name)
+{
+    return dlsym(RTLD_DEFAULT, name);
+}
+
+static void look_up(void)
+{
+#define FIND(field, name) (*(void **)&fn.field = symbol(name))
+    bool ok = FIND(grad, "_ZN3c108GradMode10is_enabledEv") && FIND(inference, "_ZN3c1013InferenceMode10is_enabledEv") &&
+              FIND(context, "_ZN2at13globalContextEv") && FIND(det, "_ZNK2at7Context23deterministicAlgorithmsEv") &&
+              FIND(det_warn, "_ZNK2at7Context31deterministicAlgorithmsWarnOnlyEv") &&
+              FIND(default_dtype, "_ZN3c1031get_default_dtype_as_scalartypeEv") &&
+              FIND(tf_state, "_ZN2at4impl22PythonTorchFunctionTLS18get_disabled_stateEv") &&
+              FIND(tf_modes, "_ZN2at4impl22PythonTorchFunctionTLS9stack_lenEv") &&
+              FIND(autocast_dtype, "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE") &&
+              FIND(autocast_cache, "_ZN2at8autocast25is_autocast_cache_enabledEv") &&
+              symbol("_ZN3c104impl26raw_local_dispatch_key_setE");
+#undef FIND
+    if (ok)
+        context = fn.context();
+    fn.looked_up = ok ? 1 : -1;
+}
+
+typedef struct {
+    uint64_t include, exclude;
+    int64_t tf_modes;
+    int32_t grad, inference, det, det_warn, default_dtype, tf_state, autocast_dtype, autocast_cache;
+} State;
+
+typedef struct {
+    PyObject_HEAD
+    State now;
+    PyObject *facts; /* of the slow path */
+} FgGlobalState;
+
+static void read_state(State *s)
+{
+    if (!tls) /* the address of a thread-local: looked up once in each thread */
+        tls = symbol("_ZN3c104impl26raw_local_dispatch_key_setE");
+    memset(s, 0, sizeof *s);
+    s->include = tls[0];
+    s->exclude = tls[1];
+    s->tf_modes = fn.tf_modes();
+    s->grad = fn.grad();
+    s->inference = fn.inference();
+    s->det = fn.det(context);
+    s->det_warn = fn.det_warn(context);
+    s->default_dtype = fn.default_dtype();
+    s->tf_state = fn.tf_state();
+    s->autocast_dtype = fn.autocast_dtype(0);
+    s->autocast_cache = fn.autocast_cache();
+}
+
+PyObject *fg_global_state(PyObject *self, PyObject *unused)
+{
+    if (!fn.looked_up)
+        look_up();
+    FgGlobalState *s = PyObject_New(FgGlobalState, &FgGlobalState_Type);
+    if (!s)
+        return NULL;
+    s->facts = NULL;
+    memset(&s->now, 0, sizeof s->now);
+    if (fn.looked_up > 0 && !slow_state)
+        read_state(&s->now);
+    else if (!slow_state || !(s->facts = PyObject_CallNoArgs(slow_state))) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_RuntimeError, "torch's state functions were not found");
+        Py_DECREF(s);
+        return NULL;
+    }
+    return (PyObject *)s;
+}
+
+int fg_state_matches(PyObject *snapshot)
+{
+    FgGlobalState *s = (FgGlobalState *)snapshot;
+    if (s->facts) {
+        PyObject *facts = slow_state ? PyObject_CallNoArgs(slow_state) : NULL;
+        if (!facts)
+            return -1;
+        int same = PyObject_RichCompareBool(facts, s->facts, Py_EQ);
+        Py_DECREF(facts);
+        return same;
+    }
+    State now;
+    read_state(&now);
+    return memcmp(&now, &s->now, sizeof now) == 0;
+}
+
+static PyObject *state_diff(PyObject *self, PyObject *other)
+{
+    if (Py_TYPE(other) != &FgGlobalState_Type) {
+        PyErr_SetString(PyExc_TypeError, "other must be a GlobalState");
+        return NULL;
+    }
+    State *a = &((FgGlobalState *)self)->now, *b = &((FgGlobalState *)other)->now;
+    PyObject *out = PyList_New(0);
+#define DIFF(field)                                                                                                    \
+    if (out && a->field != b->field) {                                                                                 \
+        PyObject *name = PyUnicode_FromString(#field);                                                                 \
+        if (!name || PyList_Append(out, name) < 0)                                                                     \
+            Py_CLEAR(out);                                                                                             \
+        Py_XDECREF(name);                                                                                              \
+    }
+    DIFF(include) DIFF(exclude) DIFF(tf_modes) DIFF(grad) DIFF(inference) DIFF(det) DIFF(det_warn) DIFF(default_dtype)
+    DIFF(tf_state) DIFF(autocast_dtype) DIFF(autocast_cache)
+#undef DIFF
+    return out;
+}
+
+static void state_dealloc(PyObject *self)
+{
+    Py_XDECREF(((FgGlobalState *)self)->facts);
+    PyObject_Free(self);
+}
+
+static PyMethodDef state_methods[] = {{"diff", state_diff, METH_O, "Names of the parts that differ."}, {NULL, NULL, 0, NULL}};
+
+PyTypeObject FgGlobalState_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framegraft._native.GlobalState",
+    .tp_basicsize = sizeof(FgGlobalState),
+    .tp_dealloc = state_dealloc,
+    .tp_methods = state_methods,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "A snapshot of torch's global and thread-local state.",
+};
