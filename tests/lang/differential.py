@@ -20,6 +20,7 @@ import dis
 import io
 import os
 import random
+import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -114,7 +115,24 @@ def backward(results: list) -> None:
             torch.autograd.backward([t.sum() for t in flat if not t.is_complex()])
 
 
-def observe(case: Case, wrap: Callable[[Callable], Callable]) -> tuple:
+class Observation:
+    """All that can be seen of one run, and how its calls ended."""
+
+    def __init__(self, seen: tuple, ends: list):
+        self.seen, self.ends = seen, ends
+
+    def difference(self, got: "Observation") -> str | None:
+        """Where another run differs from this one; with the traceback of an exception that this one did not have."""
+        found = first_difference(self.seen, got.seen)
+        if found is None:
+            return None
+        for mine, other in zip(self.ends, got.ends, strict=True):
+            if other[0] == "raised" and (mine[0] != "raised" or type(mine[1]) is not type(other[1])):
+                return found + "\n" + "".join(traceback.format_exception(other[1])[-12:])
+        return found
+
+
+def observe(case: Case, wrap: Callable[[Callable], Callable]) -> Observation:
     """Runs a case from fresh state and returns everything that can be seen of it."""
     torch.manual_seed(0)
     random.seed(0)
@@ -134,7 +152,7 @@ def observe(case: Case, wrap: Callable[[Callable], Callable]) -> tuple:
         snap = Snapshot()
         seen = (snap(ends), snap(inputs), snap(after), tuple(snap.cell(c) for c in cells), state)
         backward([end[1] for end in ends if end[0] == "returned"])
-        return (first, *seen, Snapshot()((ends, inputs)))
+        return Observation((first, *seen, Snapshot()((ends, inputs))), ends)
 
 
 def positions(case: Case) -> Iterator[int]:
@@ -153,7 +171,7 @@ def forced_break_happened() -> bool:
     return any("force" in str(reason).lower() for reason in framegraft.break_reasons())
 
 
-def check_captured(case: Case, expected: tuple) -> None:
+def check_captured(case: Case, expected: Observation) -> None:
     framegraft.reset()
     counter = framegraft.testing.CompileCounter()
     graphs: list[int] = []
@@ -171,20 +189,20 @@ def check_captured(case: Case, expected: tuple) -> None:
 
     with framegraft.config.patch(raise_internal_errors=True):
         got = observe(case, wrap)
-    assert (difference := first_difference(expected, got)) is None, difference
+    assert (difference := expected.difference(got)) is None, difference
     if case.graphs is not None:
         reasons = [str(r) for r in framegraft.break_reasons()]
         assert graphs == [case.graphs] * case.calls, f"graphs after each call: {graphs}; breaks: {reasons}"
 
 
-def check_breaks(case: Case, expected: tuple) -> None:
+def check_breaks(case: Case, expected: Observation) -> None:
     wrong = []
     for n in positions(case):
         framegraft.reset()
         with framegraft.config.patch(raise_internal_errors=True, force_break_at=n):
             got = observe(case, lambda fn: framegraft.compile(fn, backend="eager"))
             happened = forced_break_happened()
-        difference = first_difference(expected, got)
+        difference = expected.difference(got)
         if difference is not None:
             wrong.append((n, difference))
         if not happened:
@@ -221,7 +239,7 @@ def differential(
         def test(mode: str) -> None:
             expected = observe(case, lambda f: f)
             if IDENTITY:
-                difference = first_difference(expected, observe(case, lambda f: f))
+                difference = expected.difference(observe(case, lambda f: f))
                 assert difference is None, difference
             elif mode == "captured":
                 check_captured(case, expected)

@@ -8,6 +8,7 @@ a C that repeats the first result forever: a probe which cannot tell that from e
 import copy
 import os
 import random
+import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ if not IDENTITY:
     import framegraft
 
 _undo: list[Callable[[], Any]] = []
+last_error: list[BaseException] = []
 
 
 def X(n: int = 3) -> torch.Tensor:
@@ -56,6 +58,7 @@ def outcome(call: Callable[[], Any]) -> tuple:
     try:
         return ("returned", call())
     except Exception as error:
+        last_error[:] = [error]
         return ("raised", type(error), error.args)
 
 
@@ -105,8 +108,11 @@ def probe(scenario: Callable | None = None, *, xfail: str | None = None) -> Any:
             if not IDENTITY:
                 framegraft.reset()
                 with framegraft.config.patch(raise_internal_errors=True):
+                    last_error.clear()
                     got = observe(scenario, captured)
-                assert (difference := first_difference(expected, got)) is None, difference
+                difference = first_difference(expected, got)
+                trace = "".join(traceback.format_exception(last_error[0])[-12:]) if last_error else ""
+                assert difference is None, f"{difference}\n{trace}"
 
         test.__name__, test.__qualname__, test.__doc__ = scenario.__name__, scenario.__qualname__, scenario.__doc__
         test.__module__ = scenario.__module__
