@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from ..bytecode.ir import Instruction
@@ -254,20 +253,20 @@ def list_append(tx: Tx, inst: Instruction) -> None:
 @rule("SET_ADD")
 def set_add(tx: Tx, inst: Instruction) -> None:
     item = tx.pop()
-    core.set_add(tx, tx.stack[-inst.arg], item)
+    core.set_add(tx, realize(tx.stack[-inst.arg], tx.state), item)
 
 
 @rule("MAP_ADD")
 def map_add(tx: Tx, inst: Instruction) -> None:
     value = tx.stack.pop()
     key = tx.pop()
-    core.dict_set(tx, tx.stack[-inst.arg], key, value)
+    core.dict_set(tx, realize(tx.stack[-inst.arg], tx.state), key, value)
 
 
 @rule("LIST_EXTEND")
 def list_extend(tx: Tx, inst: Instruction) -> None:
     iterable = tx.pop()
-    target = tx.stack[-inst.arg]
+    target = realize(tx.stack[-inst.arg], tx.state)
     assert isinstance(target, ListVariable)
     target.items.extend(core.unpack_iterable(tx, iterable))
     tx.state.mark_mutated(target)
@@ -277,13 +276,13 @@ def list_extend(tx: Tx, inst: Instruction) -> None:
 def set_update(tx: Tx, inst: Instruction) -> None:
     iterable = tx.pop()
     for item in core.unpack_iterable(tx, iterable):
-        core.set_add(tx, tx.stack[-inst.arg], realize(item, tx.state))
+        core.set_add(tx, realize(tx.stack[-inst.arg], tx.state), realize(item, tx.state))
 
 
 @rule("DICT_UPDATE", "DICT_MERGE")
 def dict_update(tx: Tx, inst: Instruction) -> None:
     other = tx.pop()
-    target = tx.stack[-inst.arg]
+    target = realize(tx.stack[-inst.arg], tx.state)
     assert isinstance(target, DictVariable)
     for key, value in core.mapping_items(tx, other):
         if inst.op == "DICT_MERGE" and core.hash_key(tx, key) in target.items:
@@ -483,5 +482,3 @@ def match_class(tx: Tx, inst: Instruction) -> None:
 def intrinsic(tx: Tx, inst: Instruction) -> None:
     raise GraphBreak("unsupported_opcode", f"{inst.op} {inst.arg or ''}")
 
-
-BINARY_NAMES = {operator.add: "+", operator.sub: "-"}

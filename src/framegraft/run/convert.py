@@ -320,6 +320,10 @@ class Conversion:
     def _entry(self, state: TraceState, root: Any, instructions: list[Instruction], broken: GraphBreak | None) -> Any:
         code = self.code
         argnames = list(code.co_varnames[: len(self.args)])
+        line = root.line() if broken is not None else code.co_firstlineno
+        for inst in instructions:
+            if inst.positions is None or inst.positions[0] is None:
+                inst.positions = (line, None, None, None)  # a frame without a line breaks those who print tracebacks
         new_code = encode(instructions, code, argnames=argnames, cellvars=(),
                           flags=code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
         _native.set_skip(new_code, None, True)

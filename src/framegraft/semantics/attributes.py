@@ -113,6 +113,8 @@ def _constant_attr(tx: Any, obj: ConstantVariable, name: str) -> VariableTracker
         return constant(found)
     if callable(found):
         return BuiltinMethodVariable(name, obj)
+    if isinstance(found, tuple):
+        return wrap_constant(found)
     raise GraphBreak("unsupported_attribute", f"{type(obj.value).__name__}.{name}")
 
 

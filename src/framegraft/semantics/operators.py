@@ -32,7 +32,7 @@ from ..model.value import (
 )
 from . import attributes, calls, containers, iteration
 from .containers import payload_of
-from .wrapping import wrap_constant
+from .wrapping import need_constant_deep, wrap_constant
 
 _BINARY = {
     operator.add: ("__add__", "__radd__", "+"),
@@ -85,6 +85,10 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
         return fold(fn, args)
     if any(isinstance(a, TensorVariable) for a in args):
         return TENSOR.call(tx, fn, args, {})
+    if any(type(a) is ConstantVariable and isinstance(a.value, tuple) for a in args):
+        folded = _fold_tuples(tx, fn, args)  # torch.Size with a tuple
+        if folded is not None:
+            return folded
     if fn in _COMPARE:
         return compare(tx, fn, *args)
     if fn in _INPLACE:
@@ -97,6 +101,19 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
             raise GraphBreak("raised_exception", f"{fn.__name__} of a {args[0].python_type().__name__}")
         return calls.call(tx, method, [], {})
     raise GraphBreak("untraceable_call", f"{fn.__name__} of {', '.join(a.python_type().__name__ for a in args)}")
+
+
+def _fold_tuples(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker | None:
+    for arg in args:
+        if isinstance(arg, TupleVariable):
+            arg.items[:] = [realize(i, tx.state) for i in arg.items]
+        elif not isinstance(arg, ConstantVariable):
+            return None
+    try:
+        values = [ConstantVariable(need_constant_deep(a)) for a in args]
+    except GraphBreak:
+        return None
+    return fold(fn, values)  # type: ignore[arg-type]
 
 
 def fold(fn: Any, args: list[VariableTracker], kwargs: dict | None = None) -> VariableTracker:
