@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import sys
 import types
 from typing import Any
 
@@ -49,7 +50,7 @@ class Unreconstructible(GraphBreak):
         super().__init__("unreconstructible_value", what)
 
 
-def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any) -> BaseException:
+def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any, raised: bool) -> BaseException:
     """Called by transformed code: an exception that the trace made."""
     made = cls.__new__(cls, *args)
     made.args = args
@@ -58,6 +59,9 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any)
         made.__cause__ = cause
     if context is not None:
         made.__context__ = context
+    if raised:  # the interpreter relies on a caught exception having a traceback
+        frame = sys._getframe(1)
+        made.__traceback__ = types.TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
     return made
 
 
@@ -500,7 +504,8 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
         cg.op("LOAD_CONST", None)
     else:
         cg.load(t.context)
-    cg.call(5)
+    cg.op("LOAD_CONST", t.raised)
+    cg.call(6)
     cg.store_temp(t)
 
 

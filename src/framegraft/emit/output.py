@@ -76,7 +76,9 @@ class Segment:
         if inst.handler is not None:
             handler = inst.handler
             mark = len(cg.out)
-            self._resume(handler.target, handler.depth + handler.lasti + 1, bound)
+            # lasti counts in this code: in the resume function's it would name no line
+            lasti = handler.depth if handler.lasti else None
+            self._resume(handler.target, handler.depth + handler.lasti + 1, bound, lasti)
             copy.handler = ExceptionHandler(cg.out[mark], handler.depth, handler.lasti)
 
     def _executable(self, inst: Instruction) -> Instruction:
@@ -92,7 +94,7 @@ class Segment:
             return instr({"L": "LOAD_ATTR", "S": "STORE_ATTR", "D": "DELETE_ATTR"}[inst.op[0]], attr)
         return copy
 
-    def _resume(self, target: Instruction, depth: int, bound: set[str]) -> None:
+    def _resume(self, target: Instruction, depth: int, bound: set[str], lasti: int | None = None) -> None:
         """Call the resume function for ``target``; its ``depth`` stack values are on the real stack. Then return."""
         cg = self.cg
         cells = [n for n in self.root.cells if CELL + n in bound]
@@ -101,8 +103,8 @@ class Segment:
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
         cg.op("LOAD_GLOBAL", self.make_resume(resume_code(point), point.offset))
-        for name in stack_names:
-            cg.op("LOAD_FAST", name)
+        for index, name in enumerate(stack_names):
+            cg.op("LOAD_CONST", 0) if index == lasti else cg.op("LOAD_FAST", name)
         for name in cells:
             cg.op("LOAD_FAST", CELL + name)
         for name in point.names:

@@ -12,7 +12,7 @@ from typing import Any
 from ..bytecode.decode import decode
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
-from ..model.value import MISSING, CellVariable, LazyVariable, VariableTracker, constant
+from ..model.value import MISSING, CellVariable, ExceptionVariable, LazyVariable, VariableTracker, constant
 from .state import GlobalScope, TraceState, realize
 
 RULES: dict[str, Any] = {}
@@ -120,6 +120,8 @@ class InstructionTranslator:
         inst = self.inst
         handler = inst.handler
         value = raised.value
+        if isinstance(value, ExceptionVariable):
+            value.raised = True
         if handler is None:
             raise raised
         del self.stack[handler.depth :]

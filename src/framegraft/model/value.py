@@ -317,7 +317,7 @@ class GeneratorVariable(VariableTracker):
 class ExceptionVariable(VariableTracker):
     """An exception made in the trace: class, args, and what ``raise ... from`` and handlers set on it."""
 
-    __slots__ = ("cls", "args", "attrs", "cause", "context")
+    __slots__ = ("cls", "args", "attrs", "cause", "context", "raised")
 
     def __init__(self, cls: type, args: list) -> None:
         self.cls = cls
@@ -325,6 +325,7 @@ class ExceptionVariable(VariableTracker):
         self.attrs: dict[str, VariableTracker] = {}
         self.cause: Any = MISSING
         self.context: Any = None
+        self.raised = False  # has a traceback
         self.source = None
 
     def python_type(self) -> type:

@@ -145,7 +145,7 @@ def _offsets() -> tuple[int, ...]:
                and words(p._cdata + o + 8 + 8 * _INLINE_DIMS, p.dim()) == list(p.stride()) for p in probes)
     ])
     device = _only([
-        o for o in range(0, _IMPL_SIZE)
+        o for o in range(_IMPL_SIZE)
         if all(_read(ctypes.c_int8, p._cdata + o) == (0 if p.device.type == "cpu" else 14)
                and _read(ctypes.c_int8, p._cdata + o + 1) == -1 for p in probes)
     ])

@@ -43,7 +43,7 @@ class EntryInfo:
     def __init__(self, graph_module: Any, broken: Any, installed: list[str], scope: dict) -> None:
         self.graph_module = graph_module
         self.broken = broken
-        self.installed = installed
+        self.installed = [(name, scope[name]) for name in installed]
         self.check_fn: Any = None
         self._scope = scope
 
@@ -53,5 +53,6 @@ class EntryInfo:
         return self.check_fn.verbose_code_parts[guard_id]
 
     def __del__(self) -> None:
-        for name in self.installed:
-            self._scope.pop(name, None)
+        for name, obj in self.installed:
+            if self._scope.get(name) is obj:
+                del self._scope[name]

@@ -287,7 +287,7 @@ class Conversion:
         raise AssertionError
 
     def _compile_graph(self, module: Any, inputs: list) -> str:
-        name = f"__compiled_fn_{next_number()}"
+        name = self._fresh("__compiled_fn")
         module.__class__.__name__ = name
         self.graph_module = module
         if log.enabled("graph"):
@@ -305,12 +305,17 @@ class Conversion:
         self.installed.append(name)
         return name
 
+    def _fresh(self, prefix: str) -> str:
+        while (name := f"{prefix}_{next_number()}") in self.fn.__globals__:
+            pass
+        return name
+
     def _make_resume(self, code: types.CodeType, offset: int) -> str:
         key = (code, id(self.ctx))
         known = records.RESUMES.get(key)
         if known is not None and known in self.fn.__globals__:
             return known
-        name = f"__resume_at_{offset}_{next_number()}"
+        name = self._fresh(f"__resume_at_{offset}")
         function = types.FunctionType(code, self.fn.__globals__, code.co_name)
         function.__module__ = self.fn.__module__
         self.fn.__globals__[name] = _native.CompiledFunction(function, self.ctx, self.ctx.miss)

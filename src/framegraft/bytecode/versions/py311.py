@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import builtins
 import dis
-import operator
 import opcode
+import operator
 from types import CodeType
 from typing import Any, NamedTuple
 
