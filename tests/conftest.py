@@ -1,5 +1,6 @@
 """Every test starts with empty caches, the default settings but ``raise_internal_errors``, and a fixed seed."""
 
+import pathlib
 import random
 
 import pytest
@@ -12,10 +13,23 @@ torch.set_num_threads(1)
 
 
 def pytest_addoption(parser):
+    parser.addoption("--known", action="store_true", help="run the tests of known_failures.txt, too")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
 
 
+KNOWN = pathlib.Path(__file__).with_name("known_failures.txt")
+
+
+def expect_known_failures(items):
+    known = tuple(line for line in KNOWN.read_text().splitlines() if line and not line.startswith("#"))
+    for item in items:
+        if item.nodeid.startswith(known):
+            item.add_marker(pytest.mark.xfail(reason="listed in known_failures.txt", run=False))
+
+
 def pytest_collection_modifyitems(config, items):
+    if not config.getoption("--known"):
+        expect_known_failures(items)
     if config.getoption("--slow"):
         return
     skip = pytest.mark.skip(reason="needs --slow")

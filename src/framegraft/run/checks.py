@@ -43,7 +43,7 @@ class EntryInfo:
     def __init__(self, graph_module: Any, broken: Any, installed: list[str], scope: dict) -> None:
         self.graph_module = graph_module
         self.broken = broken
-        self.installed = [(name, scope[name]) for name in installed]
+        self.installed = [(name, scope.get(name)) for name in installed]
         self.check_fn: Any = None
         self._scope = scope
 

@@ -282,8 +282,6 @@ class Conversion:
                 names[name] = obj
                 self.installed.append(name)
                 return name
-            if names[name] is obj:
-                return name
         raise AssertionError
 
     def _compile_graph(self, module: Any, inputs: list) -> str:
