@@ -71,7 +71,7 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
         if isinstance(value, types.ModuleType) and type(value).__getattribute__ is types.ModuleType.__getattribute__:
             if type(value) is not types.ModuleType:
                 on_class = mro_lookup(tx, type(value), name)
-                if on_class is not MISSING and name not in types.ModuleType.__dict__ and name not in object.__dict__:
+                if on_class is not MISSING and name not in types.ModuleType.__dict__ and name not in object.__dict__:  # type: ignore[operator]
                     raise GraphBreak("unsupported_attribute", f"{name}, defined by the class of a module")
             return _module_attr(tx, obj, value, name)
         if isinstance(value, types.FunctionType):
