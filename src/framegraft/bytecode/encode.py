@@ -2,42 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Collection, Iterable
 from types import CodeType
 from typing import Any
 
 from .flow import remove_unreachable
 from .ir import Instruction
-from .versions import assemble
+from .versions import VERSION
+
+_VARARGS, _VARKEYWORDS = 0x04, 0x08  # CO_VARARGS, CO_VARKEYWORDS
+_OPTIMIZED = 0x01  # CO_OPTIMIZED: a function
+_LOCAL_OPS = frozenset(("LOAD_FAST", "STORE_FAST", "DELETE_FAST"))
+_BY_VALUE = frozenset((int, str, bytes, bool, type(None), type(...)))
 
 
 class Pool:
-    """Constants or names, each once. Constants are told apart by exact type and value; odd objects by identity."""
+    """Constants, each once: told apart by exact type and value, and all but plain constants by identity."""
 
-    def __init__(self, items: tuple = ()) -> None:
+    def __init__(self, items: Iterable[Any] = ()) -> None:
         self.items: list[Any] = []
         self._index: dict[Any, int] = {}
         for item in items:
             self.add(item)
 
     def add(self, item: Any) -> int:
-        key = _key(item)
-        found = self._index.get(key)
-        if found is None:
-            found = self._index[key] = len(self.items)
+        key = (type(item), item) if type(item) in _BY_VALUE else _key(item)
+        found = self._index.setdefault(key, len(self.items))
+        if found == len(self.items):
             self.items.append(item)
         return found
 
 
+class Names:
+    """Names, each once."""
+
+    def __init__(self, items: Iterable[str] = ()) -> None:
+        self.index = {item: i for i, item in enumerate(items)}
+
+    def add(self, item: str) -> int:
+        return self.index.setdefault(item, len(self.index))
+
+
 def _key(item: Any) -> Any:
+    """A key that tells 0.0 from -0.0, 1 from True, and the same inside tuples; NaNs are told apart by identity."""
     kind = type(item)
-    if kind in (float, complex):
-        return (kind, repr(item))
+    if kind in _BY_VALUE:
+        return (kind, item)
+    if kind is float and item == item:
+        return (kind, item, math.copysign(1, item))
+    if kind is complex and item == item:
+        return (kind, item, math.copysign(1, item.real), math.copysign(1, item.imag))
     if kind is tuple:
         return (kind, tuple(_key(i) for i in item))
-    if kind in (int, str, bytes, bool, type(None), type(...)):
-        return (kind, item)
     return (kind, id(item))
+
+
+class Layout:
+    """The frame's slots: parameters and locals, cells that are no parameters, free variables."""
+
+    def __init__(self, locals_: Collection[str], cells: tuple, frees: tuple, no_make_cell: Collection[str]) -> None:
+        self.cells = cells
+        self.frees = frees
+        self.no_make_cell = frozenset(no_make_cell)
+        known = frozenset(locals_)
+        slots = [*locals_, *(c for c in cells if c not in known), *frees]
+        self.slots = {name: i for i, name in enumerate(slots)}
 
 
 def encode(
@@ -55,49 +85,37 @@ def encode(
 ) -> CodeType:
     """A code object that runs ``instructions``; what is not given comes from ``template``.
 
-    ``argnames``: all parameters, positional. ``no_make_cell``: cell variables that the code installs with STORE_CELL.
+    ``argnames``: all parameters, positional, with no ``*args`` or ``**kwargs``. ``no_make_cell``: cell variables that the
+    code installs with STORE_CELL. Unreachable instructions are left out and ``index`` is filled in anew; nothing else of
+    the instructions changes. ValueError for code that cannot be encoded, as ``verify`` would say.
     """
-    body = remove_unreachable(list(instructions))
+    body = remove_unreachable(instructions)
     if not body:
         raise ValueError("no instructions to encode")
     cells = template.co_cellvars if cellvars is None else tuple(cellvars)
     frees = template.co_freevars if freevars is None else tuple(freevars)
-    if argnames is None:
-        argcount, posonly, kwonly = template.co_argcount, template.co_posonlyargcount, template.co_kwonlyargcount
-        count = argcount + kwonly + bool(template.co_flags & 4) + bool(template.co_flags & 8)
-        params = list(template.co_varnames[:count])
-    else:
-        argcount, posonly, kwonly, params = len(argnames), 0, 0, list(argnames)
-    varnames = Pool(tuple(params))
-    for inst in body:
-        if inst.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST"):
-            varnames.add(inst.arg)
-    layout = Layout(varnames.items, cells, frees, set(no_make_cell), template.co_flags if flags is None else flags)
-    consts = Pool((template.co_consts[0],) if template.co_consts else ())
-    names = Pool()
+    flags = template.co_flags if flags is None else flags
     first = template.co_firstlineno if firstlineno is None else firstlineno
-    made = assemble(body, layout, consts, names, first)
-    code_flags = layout.flags & ~0x10 | (0x10 if frees and layout.flags & 0x10 else 0)
+    if argnames is None:
+        counts = template.co_argcount, template.co_posonlyargcount, template.co_kwonlyargcount
+        stars = bool(template.co_flags & _VARARGS) + bool(template.co_flags & _VARKEYWORDS)
+        params = list(template.co_varnames[: counts[0] + counts[2] + stars])
+    else:
+        counts, params = (len(argnames), 0, 0), list(argnames)
+        flags &= ~(_VARARGS | _VARKEYWORDS)
+    locals_ = Names(params)
+    for inst in body:
+        if inst.op in _LOCAL_OPS:
+            locals_.add(inst.arg)
+    varnames = tuple(locals_.index)
+    # A function's first constant is its docstring.
+    consts = Pool(template.co_consts[:1] if template.co_flags & _OPTIMIZED else ())
+    names = Names()
+    made = VERSION.assemble(body, Layout(varnames, cells, frees, no_make_cell), consts, names, first)
     return template.replace(
-        co_argcount=argcount, co_posonlyargcount=posonly, co_kwonlyargcount=kwonly, co_nlocals=len(varnames.items),
-        co_stacksize=made.stacksize, co_flags=code_flags, co_code=made.code, co_consts=tuple(consts.items),
-        co_names=tuple(names.items), co_varnames=tuple(varnames.items), co_filename=template.co_filename,
-        co_name=template.co_name if name is None else name, co_qualname=template.co_qualname if qualname is None else qualname,
-        co_firstlineno=first, co_linetable=made.linetable, co_exceptiontable=made.exceptiontable, co_freevars=frees,
-        co_cellvars=cells,
+        co_argcount=counts[0], co_posonlyargcount=counts[1], co_kwonlyargcount=counts[2], co_nlocals=len(varnames),
+        co_stacksize=made.stacksize, co_flags=flags, co_code=made.code, co_consts=tuple(consts.items),
+        co_names=tuple(names.index), co_varnames=varnames, co_name=template.co_name if name is None else name,
+        co_qualname=template.co_qualname if qualname is None else qualname, co_firstlineno=first,
+        co_linetable=made.linetable, co_exceptiontable=made.exceptiontable, co_freevars=frees, co_cellvars=cells,
     )
-
-
-class Layout:
-    """The frame's slots: locals, cells that are no parameters, free variables."""
-
-    def __init__(self, varnames: list[str], cells: tuple, frees: tuple, no_make_cell: set[str], flags: int) -> None:
-        self.flags = flags
-        self.no_make_cell = no_make_cell
-        self.cells = cells
-        self.frees = frees
-        self.fast = {n: i for i, n in enumerate(varnames)}
-        plus = list(varnames) + [c for c in cells if c not in self.fast] + list(frees)
-        self.plus = {n: i for i, n in enumerate(plus)}
-        for index, free in enumerate(frees):
-            self.plus[free] = len(plus) - len(frees) + index

@@ -4,8 +4,7 @@ import sys
 
 if sys.version_info[:2] == (3, 11):
     from .py311 import VERSION
-    from .py311_assemble import assemble
 else:
     raise ImportError(f"framegraft supports CPython 3.11, this is {sys.version.split()[0]}")
 
-__all__ = ["VERSION", "assemble"]
+__all__ = ["VERSION"]

@@ -1,0 +1,135 @@
+"""Which values get a NULL below them: CPython calls quicker that way, and CALL_FUNCTION_EX demands it.
+
+A NULL goes below a callable that plain loads push and that nothing but calls take. Values that meet in one stack entry
+(a conditional expression as callable) share one verdict: they are joined into classes (union-find), so that each
+instruction is visited once.
+"""
+
+from __future__ import annotations
+
+from ..flow import NO_FALLTHROUGH, stack_use
+from ..ir import Instruction
+from ..verify import REACH
+
+_LOADS = frozenset(("LOAD_GLOBAL", "LOAD_FAST", "LOAD_CONST", "LOAD_DEREF", "LOAD_NAME", "LOAD_BUILD_CLASS",
+                    "LOAD_FROM_DICT_OR_DEREF"))
+NULL, METHOD = "null", "method"
+
+
+class Callables:
+    """The stack of canonical code, each entry a class of values; 0 is the class of all that can have no NULL."""
+
+    def __init__(self, body: list[Instruction]) -> None:
+        self.body = body
+        self.parents = [0]
+        self.pushers: list[tuple[int, int]] = []  # (instruction, class)
+        self.calls: list[tuple[int, int]] = []
+        self.spoilt: set[int] = {0}
+        self.entries: list[tuple[int, ...] | None] = [None] * len(body)  # the stack, where control flows together
+        self.targets = {inst.target.index for inst in body if inst.target is not None}
+        self.targets |= {inst.handler.target.index for inst in body if inst.handler is not None}
+        self.work: list[tuple[int, list[int]]] = [(0, [])]
+
+    def find(self, value: int) -> int:
+        parents = self.parents
+        while parents[value] != value:
+            parents[value] = parents[parents[value]]
+            value = parents[value]
+        return value
+
+    def join(self, index: int, stack: list[int]) -> bool:
+        """Whether the instruction was reached before; its stack and this one are the same from now on."""
+        seen = self.entries[index]
+        if seen is None:
+            self.entries[index] = tuple(stack)
+            return False
+        if len(seen) != len(stack):
+            raise ValueError(f"stack depth {len(seen)} and {len(stack)} at {self.body[index]}")
+        for a, b in zip(seen, stack, strict=True):
+            if a != b:
+                a, b = self.find(a), self.find(b)
+                self.parents[max(a, b)] = min(a, b)
+        return True
+
+    def run(self) -> None:
+        body, work = self.body, self.work
+        covered: tuple | None = None
+        while work:
+            index, stack = work.pop()
+            while True:
+                if index >= len(body):
+                    raise ValueError(f"control runs off the end after {body[-1]}")
+                if index in self.targets and self.join(index, stack):
+                    break
+                inst = body[index]
+                handler = inst.handler
+                if handler is not None:
+                    kept = stack[: handler.depth]
+                    if covered != (handler, kept):
+                        covered = (handler, kept)
+                        work.append((handler.target.index, kept + [0] * (1 + handler.lasti)))
+                if inst.target is not None:
+                    branch = stack.copy()
+                    self.step(inst, branch, True)
+                    work.append((inst.target.index, branch))
+                self.step(inst, stack, False)
+                if inst.op in NO_FALLTHROUGH:
+                    break
+                index += 1
+
+    def step(self, inst: Instruction, stack: list[int], jump: bool) -> None:
+        op = inst.op
+        if op in _LOADS:
+            stack.append(self.fresh(inst))
+            return
+        touched, left = stack_use(inst, jump)
+        if touched > len(stack):
+            raise ValueError(f"stack underflow at {inst}")
+        if op == "LOAD_ATTR":
+            self.spoilt.add(stack[-1])
+            stack[-1] = self.fresh(inst)
+        elif op == "COPY":
+            self.spoilt.add(stack[-inst.arg])
+            stack.append(0)
+        elif op == "SWAP":
+            self.spoilt.update((stack[-1], stack[-inst.arg]))
+            stack[-1], stack[-inst.arg] = stack[-inst.arg], stack[-1]
+        elif touched or left:
+            if op in REACH:
+                self.spoilt.add(stack[-inst.arg - REACH[op]])
+            rest = len(stack) - touched
+            if op in ("CALL", "CALL_EX"):
+                self.calls.append((inst.index, stack[rest]))
+                self.spoilt.update(stack[rest + 1 :])
+            else:
+                self.spoilt.update(stack[rest:])
+            stack[rest:] = [0] * left
+
+    def fresh(self, inst: Instruction) -> int:
+        value = len(self.parents)
+        self.parents.append(value)
+        self.pushers.append((inst.index, value))
+        return value
+
+    def verdicts(self) -> dict[int, str]:
+        find, body = self.find, self.body
+        bad = {find(value) for value in self.spoilt}
+        good = {find(value) for _, value in self.calls} - bad
+        no_method = {find(value) for call, value in self.calls if body[call].op == "CALL_EX"}
+        no_method |= {find(value) for pusher, value in self.pushers if body[pusher].op != "LOAD_ATTR"}
+        found: dict[int, str] = {}
+        for index, value in (*self.pushers, *self.calls):
+            root = find(value)
+            if root in good:
+                found[index] = NULL if root in no_method else METHOD
+        return found
+
+
+def callables(body: list[Instruction]) -> dict[int, str]:
+    """Index of each load that pushes, and each call that takes, a callable with a NULL -> NULL or METHOD.
+
+    METHOD: all loads are LOAD_ATTR and may become LOAD_METHOD. ValueError where stack depths are inconsistent.
+    """
+    found = Callables(body)
+    found.run()
+    return found.verdicts()
