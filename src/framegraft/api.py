@@ -30,9 +30,7 @@ class Context:
         self.compiler = compiler
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-
-    def grad_at_entry(self, now: bool) -> bool:
-        return now
+        self.resumes: dict[tuple, str] = {}  # (resume code, id of the globals) -> name in the globals
 
     def miss(self, compiled: Any, args: tuple) -> Any:
         """Called by the native core when no entry fits."""

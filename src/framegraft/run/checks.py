@@ -55,4 +55,4 @@ class EntryInfo:
     def __del__(self) -> None:
         for name, obj in self.installed:
             if self._scope.get(name) is obj:
-                del self._scope[name]
+                self._scope.pop(name, None)

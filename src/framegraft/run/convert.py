@@ -44,6 +44,7 @@ from .checks import CheckFunction, EntryInfo
 
 calls.SKIP.append(skip.inline_reason)
 _counter = itertools.count()
+_pins = itertools.count(1)
 _lock = threading.RLock()
 MAX_ATTEMPTS = 40
 
@@ -146,6 +147,7 @@ class Conversion:
         self.installed: list[str] = []
         self.planned: dict[int, GraphBreak] = {}
         self.graph_module: Any = None
+        self.grad = torch.is_grad_enabled()
 
     def run(self) -> Any:
         for _attempt in range(MAX_ATTEMPTS):
@@ -157,7 +159,7 @@ class Conversion:
     # -- one attempt
 
     def _attempt(self) -> Any:
-        grad = torch.is_grad_enabled()
+        grad = self.grad
         recursion = sys.getrecursionlimit()
         rng = torch.get_rng_state()
         sys.setrecursionlimit(max(recursion, 20_000))
@@ -275,14 +277,11 @@ class Conversion:
         return Segment(state, root, self._install, self._compile_graph, self._make_resume)
 
     def _install(self, hint: str, obj: Any) -> str:
-        names = self.fn.__globals__
-        for suffix in itertools.chain([""], (f"_{i}" for i in itertools.count(1))):
-            name = f"__fg{hint}{suffix}"
-            if name not in names:
-                names[name] = obj
-                self.installed.append(name)
-                return name
-        raise AssertionError
+        """A name of ``obj`` in the function's globals, never used for another object: an old entry's code may still run."""
+        name = f"__fg{hint}_{next(_pins)}"
+        self.fn.__globals__[name] = obj
+        self.installed.append(name)
+        return name
 
     def _compile_graph(self, module: Any, inputs: list) -> str:
         name = self._fresh("__compiled_fn")
@@ -293,7 +292,7 @@ class Conversion:
         if log.enabled("graph_code"):
             log.artifact("graph_code").debug("%s\n%s", name, module.code)
         grad = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(self.ctx.grad_at_entry(grad))
+        torch._C._set_grad_enabled(self.grad)
         try:
             compiled = call_backend(self.ctx.compiler, module, [t.value for t in inputs])
         finally:
@@ -309,15 +308,15 @@ class Conversion:
         return name
 
     def _make_resume(self, code: types.CodeType, offset: int) -> str:
-        key = (code, id(self.ctx))
-        known = records.RESUMES.get(key)
+        key = (code, id(self.fn.__globals__))
+        known = self.ctx.resumes.get(key)
         if known is not None and known in self.fn.__globals__:
             return known
         name = self._fresh(f"__resume_at_{offset}")
         function = types.FunctionType(code, self.fn.__globals__, code.co_name)
         function.__module__ = self.fn.__module__
         self.fn.__globals__[name] = _native.CompiledFunction(function, self.ctx, self.ctx.miss)
-        records.RESUMES[key] = name
+        self.ctx.resumes[key] = name
         return name
 
     def _entry(self, state: TraceState, root: Any, instructions: list[Instruction], broken: GraphBreak | None) -> Any:
@@ -329,7 +328,6 @@ class Conversion:
                 inst.positions = (line, None, None, None)  # a frame without a line breaks those who print tracebacks
         new_code = encode(instructions, code, argnames=argnames, cellvars=(),
                           flags=code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
-        _native.set_skip(new_code, None, True)
         new_code = records.apply_bytecode_hooks(code, new_code)
         guards = state.guards
         _guard_aliases(state)
@@ -338,10 +336,14 @@ class Conversion:
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
         info = EntryInfo(self.graph_module, broken, self.installed, self.fn.__globals__)
+        # A running frame keeps its code, and so the names that the code uses, though the entry may be gone.
+        new_code = new_code.replace(co_consts=(*new_code.co_consts, info))
+        _native.set_skip(new_code, None, True)
         entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(self.code, new_code, found)
         if config.verify_guards_on_creation:
+            torch._C._set_grad_enabled(self.grad)  # the trace may have left the program's own mode behind
             failed = program.explain(self.args, self.fn)
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")

@@ -10,7 +10,6 @@ from ..errors import GraphBreak
 
 BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
-RESUMES: dict[tuple, str] = {}
 WARNED: set[types.CodeType] = set()
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
 
@@ -27,7 +26,6 @@ def note_graph(module: Any) -> None:
 
 def clear() -> None:
     BREAKS.clear()
-    RESUMES.clear()
     WARNED.clear()
     for key in STATS:
         STATS[key] = 0

@@ -8,22 +8,30 @@ import types
 
 import torch
 
-_STDLIB = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
-_TORCH = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
-_SELF = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
+
+def _places(path: str) -> tuple[str, ...]:
+    """A folder as code objects may name it: as it was imported, and without symbolic links."""
+    return tuple(dict.fromkeys((path + os.sep, os.path.realpath(path) + os.sep)))
+
+
+_STDLIB = _places(sysconfig.get_paths()["stdlib"])
+_TORCH = _places(os.path.dirname(torch.__file__))
+_SELF = _places(os.path.dirname(os.path.dirname(__file__)))
 
 # Parts of torch and of the standard library that are plain Python on tensors and containers: tracing into them is sound.
 _INLINE = tuple(
-    _TORCH + p.replace("/", os.sep)
+    root + p.replace("/", os.sep)
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
               "optim/", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "utils/checkpoint.py_", "nn/parameter.py", "masked/")
+    for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
-    _STDLIB + p for p in ("contextlib.py", "functools.py", "collections/__init__.py", "operator.py", "dataclasses.py",
+    root + p for root in _STDLIB for p in ("contextlib.py", "functools.py", "collections/__init__.py", "operator.py", "dataclasses.py",
                           "typing.py", "copy.py", "types.py", "enum.py", "_collections_abc.py", "abc.py", "numbers.py",
                           "statistics.py", "bisect.py", "heapq.py", "string.py", "textwrap.py", "fractions.py")
 )
+_NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _DISABLED: set[types.CodeType] = set()
 
 
@@ -51,8 +59,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
 def frame_is_skipped(code: types.CodeType) -> bool:
     """Frames that the evaluation hook leaves alone: torch, the standard library, the tracer, modules and class bodies."""
     path = code.co_filename
-    if path.startswith((_STDLIB, _SELF)) and "site-packages" not in path:
+    if path.startswith(_STDLIB + _SELF) and "site-packages" not in path:
         return True
     if path.startswith(_TORCH):
-        return not path.startswith(_TORCH + "nn" + os.sep + "modules")
+        return not path.startswith(_NN_MODULES)
     return path.startswith(("<frozen", "<eval_with_key>")) or code in _DISABLED

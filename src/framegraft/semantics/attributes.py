@@ -409,7 +409,7 @@ def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTrack
 
 def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
     target = obj.obj
-    is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type)
+    is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type) and issubclass(target.value, obj.start)
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
     tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
     mro = cls.__mro__
@@ -423,6 +423,8 @@ def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
                     return MethodVariable(wrap_pinned(tx, found.__func__), target)
                 if name == "__new__":
                     return wrap_pinned(tx, getattr(base, name))
+            if isinstance(found, types.ClassMethodDescriptorType):
+                raise GraphBreak("unsupported_attribute", f"super().{name}, a class method written in C")
             if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
                 return MethodVariable(wrap_pinned(tx, found), target)
             return bind(tx, found, target, cls, name)
