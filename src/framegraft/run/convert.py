@@ -146,6 +146,7 @@ class Conversion:
         self.code = fn.__code__
         self.installed: list[str] = []
         self.planned: dict[int, GraphBreak] = {}
+        self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
         self.graph_module: Any = None
         self.grad = torch.is_grad_enabled()
 
@@ -170,7 +171,9 @@ class Conversion:
             except GraphBreak as broken:
                 return self._broken(state, root, broken)
             except UserRaise as raised:
-                return self._plan(root, GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame"))
+                leaving = GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame")
+                self.leaving.append(leaving)
+                return self._plan(root, leaving)
             assert kind == "return"
             segment = self._segment(state, root)
             state.frames.append(root)
@@ -236,7 +239,7 @@ class Conversion:
         planned = broken in self.planned.values()
         if not broken.user_stack:
             broken.user_stack = self._where(state, root)
-        if self.ctx.fullgraph and broken.reason != "unreconstructible_value":
+        if self.ctx.fullgraph and broken.reason != "unreconstructible_value" and broken not in self.leaving:
             raise Unsupported.from_break(broken) from None
         if at_end:
             # A value that cannot be rebuilt is alive: stop earlier, before the call that made it.
