@@ -225,6 +225,9 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     found = obj.attrs.get(name)
     if found is not None:
         return found
+    if obj.namespace is not None:
+        entry = calls.operators.containers.dict_get(tx, obj.namespace, constant(name))
+        return MISSING if entry is None else entry
     if obj.value is MISSING:
         return MISSING
     if not obj.cls.__dictoffset__ and hasattr(obj.value, "__dict__"):
@@ -296,12 +299,35 @@ MODULE_GETATTR: dict[Any, Any] = {}  # Python __getattr__ functions with a nativ
 
 
 def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
-    """``obj.__dict__`` as a dict tracker: only for reading, while the object has not been changed in the trace."""
-    if obj.value is MISSING or obj.attrs:
-        raise GraphBreak("unsupported_attribute", "the __dict__ of an object that the trace changed")
-    namespace = obj.value.__dict__
-    assert obj.source is not None
-    return LazyVariable(namespace, obj.source.child("DICT"))
+    """``obj.__dict__``; from now on the object's attributes live there."""
+    if obj.namespace is not None:
+        return obj.namespace
+    slots = {n: v for n, v in obj.attrs.items() if _is_slot(tx, obj, n)}
+    changed = {n: v for n, v in obj.attrs.items() if n not in slots}
+    if obj.value is MISSING:
+        namespace = DictVariable({})
+    else:
+        if isinstance(obj.value, (types.FunctionType, types.ModuleType, type)) or type(obj.value.__dict__) is not dict:
+            raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
+        assert obj.source is not None
+        found = realize(LazyVariable(obj.value.__dict__, obj.source.child("DICT")), tx.state)
+        if not isinstance(found, DictVariable):
+            raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
+        namespace = found
+    obj.namespace = namespace
+    namespace.owner = obj
+    obj.attrs.clear()
+    obj.attrs.update(slots)
+    for name, value in changed.items():
+        if value is MISSING:
+            calls.operators.containers.dict_delete(tx, namespace, constant(name))
+        else:
+            calls.operators.containers.dict_set(tx, namespace, constant(name), value)
+    return namespace
+
+
+def _is_slot(tx: Any, obj: ObjectVariable, name: str) -> bool:
+    return isinstance(mro_lookup(tx, obj.cls, name), types.MemberDescriptorType)
 
 
 def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
@@ -500,8 +526,11 @@ def has_instance_dict(obj: ObjectVariable) -> bool:
 
 
 def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
-    if obj.value is not MISSING and id(getattr(obj.value, "__dict__", None)) in tx.state.by_id:
+    if obj.namespace is None and obj.value is not MISSING and id(getattr(obj.value, "__dict__", None)) in tx.state.by_id:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object whose __dict__ the trace holds")
+    if obj.namespace is not None and not _is_slot(tx, obj, name):
+        calls.operators.containers.dict_set(tx, obj.namespace, constant(name), value)
+        return
     if obj.value is not MISSING and obj.source is None:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object that cannot be reached again")
     obj.attrs[name] = value
@@ -517,6 +546,9 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instance_dict_attr(tx, obj, name) is MISSING:
         raise attribute_error(obj, name)
+    if obj.namespace is not None and name not in obj.attrs:
+        calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
+        return
     if obj.value is MISSING or name not in obj.value.__dict__:
         del obj.attrs[name]
     else:

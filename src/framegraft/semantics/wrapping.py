@@ -146,7 +146,7 @@ class VariableBuilder:
             base = list if isinstance(value, list) else tuple
             length = base.__len__(value)
             guards.add(source, "LEN", length)
-            items = [LazyVariable(base.__getitem__(value, i), source.child("ITEM", i)) for i in range(length)]
+            items = [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
             return ListVariable(items, source, value) if base is list else TupleVariable(items, source)
         if isinstance(value, dict):
             if isinstance(value, collections.defaultdict):

@@ -40,6 +40,22 @@ class CaptureMode(FakeTensorMode):
 
         self.nt_tensor_id_initial_count = nested._tensor_id_counter
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
+        self.random = False  # whether an operation drew random numbers
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: D105
+        if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
+            self.random = not _drops_nothing(func, args, kwargs or {})
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def _drops_nothing(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether a call of an operation with dropout inside draws no random number."""
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.name in ("dropout_p", "train", "dropout"):
+            value = args[index] if index < len(args) else kwargs.get(argument.name, argument.default_value)
+            if not value:
+                return True
+    return False
 
 
 DATA_DEPENDENT = (

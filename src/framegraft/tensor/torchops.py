@@ -208,8 +208,12 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
-    if _may_raise(target) and _caught_here(state):
-        raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
+    if _may_raise(target):
+        state.graph.may_raise = True
+        if _caught_here(state):
+            state.rescued = True
+            if not state.rescue:
+                raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
         with state.graph.mode:
             if kind == "call_method":
