@@ -128,9 +128,19 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
         return LazyVariable(namespace[name], source)
-    if "__getattr__" in namespace or name in ("__dict__", "__class__"):
+    if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     tx.state.guards.add(source, "ABSENT")
+    if type(module) is not types.ModuleType:
+        on_class = mro_lookup(tx, type(module), name)
+        if on_class is not MISSING:
+            return bind(tx, on_class, obj, type(module), name)
+        hook = mro_lookup(tx, type(module), "__getattr__")
+        if isinstance(hook, types.FunctionType):
+            return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
+    hook = namespace.get("__getattr__")
+    if hook is not None:
+        return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
 
 
