@@ -13,7 +13,7 @@ import torch
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
-from ..model.source import Source, instr
+from ..model.source import GenericGetter, Source, instr
 from ..model.value import (
     MISSING,
     BuiltinMethodVariable,
@@ -40,6 +40,7 @@ from ..semantics.functions import PartialVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.torchops import StructVariable
 
+GENERIC_DICT = GenericGetter("__dict__")
 LITERALS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
 
 
@@ -379,8 +380,9 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
 
 def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:
     """Fill the new object's ``__dict__``, which the program may hold, too."""
+    cg.load_object(GENERIC_DICT)
     cg.op("LOAD_FAST", cg.temps[id(t)])
-    cg.op("LOAD_ATTR", "__dict__")
+    cg.call(1)
     cg.store_temp(namespace)
     cg.op("POP_TOP")
     for key, value in namespace.items.values():

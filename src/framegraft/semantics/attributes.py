@@ -230,6 +230,16 @@ class _Same:
         return len(value) == len(self.value) and all(a is b for a, b in zip(value, self.value, strict=True))
 
 
+def namespace_of(value: Any) -> Any:
+    """The real ``__dict__``, without running code of the program; None where there is none."""
+    if isinstance(value, type):
+        return type.__getattribute__(value, "__dict__")
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
 def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     """The instance dict's entry, MISSING if there is none; its presence or absence is guarded."""
     found = obj.attrs.get(name)
@@ -240,13 +250,13 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
         return MISSING if entry is None else entry
     if obj.value is MISSING:
         return MISSING
-    if not obj.cls.__dictoffset__ and hasattr(obj.value, "__dict__"):
+    if not obj.cls.__dictoffset__ and namespace_of(obj.value) is not None:
         raise GraphBreak("unsupported_attribute", f"the attributes of a {obj.cls.__name__}, kept in C")
-    namespace = getattr(obj.value, "__dict__", None)
+    namespace = namespace_of(obj.value)
     if type(namespace) is not dict:
         return MISSING
     assert obj.source is not None
-    source = obj.source.child("DICT").child("KEY", name)
+    source = obj.source.namespace(obj.value).child("KEY", name)
     if name in namespace:
         return LazyVariable(namespace[name], source)
     tx.state.guards.add(source, "ABSENT")
@@ -317,10 +327,10 @@ def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
     if obj.value is MISSING:
         namespace = DictVariable({})
     else:
-        if isinstance(obj.value, (types.FunctionType, types.ModuleType, type)) or type(obj.value.__dict__) is not dict:
+        if isinstance(obj.value, (types.FunctionType, types.ModuleType, type)) or type(namespace_of(obj.value)) is not dict:
             raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
         assert obj.source is not None
-        found = realize(LazyVariable(obj.value.__dict__, obj.source.child("DICT")), tx.state)
+        found = realize(LazyVariable(namespace_of(obj.value), obj.source.namespace(obj.value)), tx.state)
         if not isinstance(found, DictVariable):
             raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
         namespace = found
@@ -378,11 +388,11 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
             return stored
         if obj.value is not MISSING and stored is None and obj.source is not None:
             try:
-                value = getattr(obj.value, name)
+                value = object.__getattribute__(obj.value, name)
             except AttributeError:
-                tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
+                tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
-            return LazyVariable(value, obj.source.child("ATTR", name))
+            return LazyVariable(value, obj.source.attribute(obj.value, name))
         if isinstance(found, types.MemberDescriptorType):
             raise attribute_error(obj, name)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
@@ -536,7 +546,7 @@ def has_instance_dict(obj: ObjectVariable) -> bool:
 
 
 def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
-    if obj.namespace is None and obj.value is not MISSING and id(getattr(obj.value, "__dict__", None)) in tx.state.by_id:
+    if obj.namespace is None and obj.value is not MISSING and id(namespace_of(obj.value)) in tx.state.by_id:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object whose __dict__ the trace holds")
     if obj.namespace is not None and not _is_slot(tx, obj, name):
         calls.operators.containers.dict_set(tx, obj.namespace, constant(name), value)
@@ -559,7 +569,7 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if obj.namespace is not None and name not in obj.attrs:
         calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
         return
-    if obj.value is MISSING or name not in obj.value.__dict__:
+    if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
     else:
         obj.attrs[name] = MISSING

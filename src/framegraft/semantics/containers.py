@@ -147,7 +147,7 @@ class _KeysAre:
 
 def _changing(tx: Any, d: Any) -> None:
     if d.source is not None:
-        if d.source.access in ("DICT", "FDICT", "FGLOBALS", "GLOBALS") and getattr(d, "owner", None) is None:
+        if d.source.access in ("DICT", "BASEDICT", "FDICT", "FGLOBALS", "GLOBALS") and getattr(d, "owner", None) is None:
             raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
         tx.state.mark_mutated(d)
     else:
