@@ -37,8 +37,9 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import modules, torchops  # noqa: F401
+from ..tensor import autograd, modules, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
+from ..tensor.modes import Modes
 from . import records, skip
 from .checks import CheckFunction, EntryInfo
 
@@ -148,7 +149,7 @@ class Conversion:
         self.planned: dict[int, GraphBreak] = {}
         self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
         self.graph_module: Any = None
-        self.grad = torch.is_grad_enabled()
+        self.modes = Modes()
         self.rescue = True
 
     def run(self) -> Any:
@@ -161,7 +162,6 @@ class Conversion:
     # -- one attempt
 
     def _attempt(self) -> Any:
-        grad = self.grad
         recursion = sys.getrecursionlimit()
         rng = torch.get_rng_state()
         sys.setrecursionlimit(max(recursion, 20_000))
@@ -186,8 +186,11 @@ class Conversion:
                 return self._broken(state, root, broken, at_end=True)
             return self._entry(state, root, instructions, None)
         finally:
+            nesting = state.graph.nesting
             state.release()
-            torch._C._set_grad_enabled(grad)
+            self.modes.restore()
+            for _ in range(abs(nesting)):
+                (torch.autocast_decrement_nesting if nesting > 0 else torch.autocast_increment_nesting)()
             torch.set_rng_state(rng)
             sys.setrecursionlimit(recursion)
 
@@ -309,12 +312,12 @@ class Conversion:
             log.artifact("graph").debug("%s\n%s", name, log.graph_table(module.graph))
         if log.enabled("graph_code"):
             log.artifact("graph_code").debug("%s\n%s", name, module.code)
-        grad = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(self.grad)
+        modes = Modes()
+        self.modes.restore()
         try:
             compiled = call_backend(self.ctx.compiler, module, [t.value for t in inputs])
         finally:
-            torch._C._set_grad_enabled(grad)
+            modes.restore()
         records.note_graph(module)
         self.fn.__globals__[name] = _shielded(compiled)
         self.installed.append(name)
@@ -361,7 +364,7 @@ class Conversion:
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(self.code, new_code, found)
         if config.verify_guards_on_creation:
-            torch._C._set_grad_enabled(self.grad)  # the trace may have left the program's own mode behind
+            self.modes.restore()  # the trace may have left the program's own mode behind
             failed = program.explain(self.args, self.fn)
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")

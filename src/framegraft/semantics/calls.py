@@ -88,6 +88,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> Var
             return _unbound_method(tx, value, args, kwargs)
         if isinstance(value, types.BuiltinFunctionType):
             return _builtin_function(tx, value, args, kwargs)
+        if type(value) is functools._lru_cache_wrapper:
+            return _call_cached(tx, fn, value, args, kwargs)
         if type(value) is weakref.ref:
             return WEAKREF[0](tx, fn)
         if isinstance(value, functools.partial):
@@ -98,6 +100,33 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> Var
     if is_builtin_method(method):
         raise GraphBreak("unknown_c_function", f"a {fn.cls.__name__} called")
     return call(tx, method, args, kwargs)
+
+
+class _CachedCall:
+    """Accessor: what a ``functools.cache``d function gives for constants."""
+
+    def __init__(self, fn: Any, args: list, kwargs: dict) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.__name__ = f"{fn.__name__}[cached]"
+
+    def __call__(self, fn: Any) -> Any:
+        return fn(*self.args, **self.kwargs)
+
+
+def _call_cached(tx: Any, fn: ObjectVariable, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A cached function is asked, now and by the guards, as the program would ask it: its answers come from its cache."""
+    args, kwargs = realize_all(tx, args, kwargs)
+    if not all(type(a) is ConstantVariable for a in (*args, *kwargs.values())) or fn.source is None:
+        raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
+    plain = [a.value for a in args]  # type: ignore[attr-defined]
+    named = {k: v.value for k, v in kwargs.items()}  # type: ignore[attr-defined]
+    ask = _CachedCall(value, plain, named)
+    try:
+        answer = ask(value)
+    except Exception as error:
+        raise GraphBreak("raised_exception", f"{value.__name__}() raised {type(error).__name__}") from None
+    return LazyVariable(answer, fn.source.child("PYCALL", ask))
 
 
 def _call_partial(tx: Any, fn: ObjectVariable, value: functools.partial, args: Args, kwargs: Kwargs) -> VariableTracker:
