@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import types
 import weakref
 from typing import Any
@@ -30,10 +31,11 @@ from ..model.value import (
     TensorVariable,
     TupleVariable,
     VariableTracker,
+    constant,
 )
 from . import attributes, iteration, operators
 from .containers import payload_of
-from .wrapping import wrap_constant, wrap_pinned
+from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
 Args = list[VariableTracker]
 Kwargs = dict[str, VariableTracker]
@@ -114,13 +116,26 @@ class _CachedCall:
         return fn(*self.args, **self.kwargs)
 
 
+def _cache_argument(tx: Any, tracker: VariableTracker) -> Any:
+    if type(tracker) is ConstantVariable:
+        return tracker.value
+    if isinstance(tracker, ObjectVariable) and tracker.source is not None and isinstance(tracker.value, CACHE_ARGUMENTS):
+        tx.state.guards.pin(tracker.source, tracker.value)
+        return tracker.value
+    raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
+
+
+# Objects that live as long as the program: an entry may keep them.
+CACHE_ARGUMENTS = (type, types.FunctionType, types.ModuleType, logging.Logger)
+
+
 def _call_cached(tx: Any, fn: ObjectVariable, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     """A cached function is asked, now and by the guards, as the program would ask it: its answers come from its cache."""
     args, kwargs = realize_all(tx, args, kwargs)
-    if not all(type(a) is ConstantVariable for a in (*args, *kwargs.values())) or fn.source is None:
-        raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
-    plain = [a.value for a in args]  # type: ignore[attr-defined]
-    named = {k: v.value for k, v in kwargs.items()}  # type: ignore[attr-defined]
+    if fn.source is None:
+        raise GraphBreak("unknown_c_function", "a function with a cache, made in the trace")
+    plain = [_cache_argument(tx, a) for a in args]
+    named = {k: _cache_argument(tx, v) for k, v in kwargs.items()}
     ask = _CachedCall(value, plain, named)
     try:
         answer = ask(value)
@@ -185,11 +200,21 @@ def call_method(
         if handler is not None:
             return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
-        plain = all(isinstance(a, ConstantVariable) for a in args) and all(isinstance(v, ConstantVariable) for v in kwargs.values())
-        if plain:
-            method = getattr(target.value, name)
-            return operators.fold(method, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
+        try:
+            plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
+            named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}
+        except GraphBreak:
+            plain = None
+        if plain is not None:
+            return operators.fold(getattr(target.value, name), plain, named)
     raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.{name}")
+
+
+def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:
+    if isinstance(tracker, TupleVariable):
+        for item in tracker.items:
+            _realize_items(tx, realize(item, tx.state))
+    return tracker
 
 
 # -- classes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 import operator
 import types
 from typing import Any
@@ -289,6 +290,10 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
             return None
         if getattr(object, name, None) is found:
             return None
+        other = right.value if isinstance(right, (ConstantVariable, ObjectVariable)) else None
+        if isinstance(left.value, enum.Enum) and isinstance(other, (enum.Enum, int, str, float, type(None))):
+            answer = found(left.value, other)  # a slot of int or str
+            return None if answer is NotImplemented else constant(answer)
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
     method = attributes.bind(tx, found, left, left.cls, name)
     result = realize(calls.call(tx, method, [right], {}), tx.state)
