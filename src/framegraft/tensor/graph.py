@@ -24,7 +24,7 @@ class OutputGraph:
 
     def add_input(self, value: torch.Tensor, source: Source) -> TensorVariable:
         """A placeholder for ``value``; ``example_value`` in its meta is the fake twin."""
-        fake = to_fake(self.mode, value, source.name)
+        fake = to_fake(self.mode, value)
         with self._after_placeholders():
             node = self.graph.placeholder(placeholder_name(source), type_expr=torch.Tensor)
         self._last_placeholder = node
