@@ -137,9 +137,10 @@ def _where(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 
 def _cat(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    tensors = _tensors(mode, tuple(args[0]))
+    parts = tuple(args[0])
+    tensors = _tensors(mode, parts)
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
-    if tensors is None or len(tensors) != len(args[0]) or type(dim) is not int or set(kwargs) - {"dim"}:
+    if tensors is None or len(tensors) != len(parts) or type(dim) is not int or set(kwargs) - {"dim"}:
         return NotImplemented
     first, device = tensors[0], _device(tensors)
     rank = first.dim()
@@ -167,9 +168,10 @@ def _masked_fill(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 
 def _stack(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    tensors = _tensors(mode, tuple(args[0]))
+    parts = tuple(args[0])
+    tensors = _tensors(mode, parts)
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
-    if tensors is None or len(tensors) != len(args[0]) or type(dim) is not int or set(kwargs) - {"dim"}:
+    if tensors is None or len(tensors) != len(parts) or type(dim) is not int or set(kwargs) - {"dim"}:
         return NotImplemented
     first, device = tensors[0], _device(tensors)
     rank = first.dim() + 1
