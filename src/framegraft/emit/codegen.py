@@ -13,7 +13,7 @@ import torch
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
-from ..model.source import Source, instr
+from ..model.source import GenericGetter, Source, instr
 from ..model.value import (
     MISSING,
     BuiltinMethodVariable,
@@ -40,6 +40,7 @@ from ..semantics.functions import PartialVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.torchops import StructVariable
 
+GENERIC_DICT = GenericGetter("__dict__")
 LITERALS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
 
 
@@ -244,14 +245,15 @@ def children(tracker: Any) -> list:
     if isinstance(tracker, (ListVariable, TupleVariable, SliceVariable)):
         return list(tracker.items)
     if isinstance(tracker, DictVariable):
-        return [x for pair in tracker.items.values() for x in pair]
+        owner = [tracker.owner] if tracker.owner is not None else []
+        return [*owner, *(x for pair in tracker.items.values() for x in pair)]
     if isinstance(tracker, SetVariable):
         return list(tracker.items.values())
     if isinstance(tracker, ViewVariable):
         return [tracker.of]
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
-        return [*found, tracker.payload] if tracker.payload is not None else found
+        return [*found, *(p for p in (tracker.payload, tracker.namespace) if p is not None)]
     if isinstance(tracker, FunctionVariable):
         extra = [x for x in (tracker.defaults, tracker.kwdefaults, tracker.annotations) if x is not None]
         return [*tracker.closure, *extra, *tracker.attrs.values()]
@@ -288,6 +290,11 @@ def _slice(cg: Codegen, t: SliceVariable) -> None:
 
 
 def _dict(cg: Codegen, t: DictVariable) -> None:
+    if t.owner is not None:
+        cg.load(t.owner)
+        cg.op("POP_TOP")
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        return
     cg.op("BUILD_MAP", 0)
     cg.store_temp(t)
     for key, value in t.items.values():
@@ -359,6 +366,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
             cg.op("POP_TOP")
     elif isinstance(payload, SetVariable):
         raise Unreconstructible(f"a {t.cls.__name__}")
+    if t.namespace is not None:
+        _namespace(cg, t, t.namespace)
     for attr, value in t.attrs.items():
         cg.load_object(object)
         cg.op("LOAD_ATTR", "__setattr__")
@@ -367,6 +376,20 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.load(value)
         cg.call(3)
         cg.op("POP_TOP")
+
+
+def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:
+    """Fill the new object's ``__dict__``, which the program may hold, too."""
+    cg.load_object(GENERIC_DICT)
+    cg.op("LOAD_FAST", cg.temps[id(t)])
+    cg.call(1)
+    cg.store_temp(namespace)
+    cg.op("POP_TOP")
+    for key, value in namespace.items.values():
+        cg.load(value)
+        cg.op("LOAD_FAST", cg.temps[id(namespace)])
+        cg.load(key)
+        cg.op("STORE_SUBSCR")
 
 
 def _is_python_class(cls: type) -> bool:

@@ -20,6 +20,7 @@ from ..model.value import (
     SetVariable,
     VariableTracker,
 )
+from ..semantics.outside import OutsideIteratorVariable, advance
 from .codegen import Codegen
 
 
@@ -174,6 +175,17 @@ def _cell(tracker: CellVariable, effects: list[Effect]) -> None:
     effects.append(Effect(values if tracker.contents is MISSING else [*values, tracker.contents], store))
 
 
+def _iterator(tracker: OutsideIteratorVariable, effects: list[Effect]) -> None:
+    def store(cg: Codegen, names: list[str]) -> None:
+        cg.load_object(advance)
+        _fast(cg, names[0])
+        cg.op("LOAD_CONST", tracker.steps())
+        cg.call(2)
+        cg.op("POP_TOP")
+
+    effects.append(Effect([Owner(tracker.source)], store))
+
+
 def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
     at_root = scope is state.root.scope
 
@@ -209,6 +221,7 @@ _COLLECT: dict[type, Any] = {
     SetVariable: _set,
     ObjectVariable: _object,
     CellVariable: _cell,
+    OutsideIteratorVariable: _iterator,
 }
 
 __all__ = ["Effect", "Owner", "collect", "restore_modes"]

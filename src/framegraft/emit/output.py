@@ -11,6 +11,7 @@ from ..interp.unwind import PreviousException
 from ..model.source import instr
 from ..model.value import LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
+from . import rescue
 from .codegen import Codegen, children
 from .resume import CELL, ResumePoint, live_at, resume_code
 
@@ -28,12 +29,14 @@ class Segment:
         self.names = names
         self.compile_graph = compile_graph  # (graph module, inputs) -> name of the compiled function in the globals
         self.make_resume = make_resume  # (code) -> name of the resume function in the globals
+        self.graph_call: Instruction | None = None
 
     # -- a finished trace
 
     def finish_return(self, value: VariableTracker) -> list[Instruction]:
         self._state([value], {})
         self.cg.op("RETURN_VALUE")
+        self._rescue()
         return self.cg.out
 
     # -- a broken trace
@@ -55,6 +58,7 @@ class Segment:
             bound[CELL + name] = cell
         self._state(list(root.stack), bound)
         self._run_instruction(inst, targets, set(bound))
+        self._rescue()
         return self.cg.out
 
     def _run_instruction(self, inst: Instruction, targets: list[Instruction], bound: set[str]) -> None:
@@ -177,10 +181,33 @@ class Segment:
         for tracker in graph.inputs:
             cg.load_source(tracker.source)
         cg.call(len(graph.inputs))
+        self.graph_call = cg.out[-1]
         if outputs:
             cg.op("UNPACK_SEQUENCE", len(outputs))
         else:
             cg.op("POP_TOP")
+
+    def _rescue(self) -> None:
+        """Where the graph fails and nothing has happened yet, the frame runs anew as it was written.
+
+        So an operation's error comes from the user's line, meets the user's handlers and finds the side effects before it.
+        """
+        state, cg, root = self.state, self.cg, self.root
+        if self.graph_call is None or not state.graph.may_raise or not state.graph.repeatable():
+            return
+        mark = len(cg.out)
+        cg.op("STORE_FAST", "__failure")
+        cg.load_object(rescue.run_eager)
+        cg.op("LOAD_FAST", "__failure")
+        cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.grad))
+        for name in root.code.co_freevars:
+            cg.op("LOAD_CLOSURE", name)
+        cg.op("BUILD_TUPLE", len(root.code.co_freevars))
+        for name in state.parameters:
+            cg.op("LOAD_FAST", name)
+        cg.call(3 + len(state.parameters))
+        cg.op("RETURN_VALUE")
+        self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""

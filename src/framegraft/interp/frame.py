@@ -104,6 +104,9 @@ class InstructionTranslator:
                 except UserRaise as raised:
                     self.unwind(raised)
                     continue
+                except GraphBreak as broken:
+                    broken.user_stack = broken.user_stack or state.user_stack()
+                    raise
                 if signal is not None:
                     return signal
         finally:

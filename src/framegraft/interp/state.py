@@ -43,6 +43,9 @@ class TraceState:
         self.traced_calls = 0
         self.steps = 0
         self.known_bases: set[type] = set()
+        self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
+        self.rescued = False  # an operation that may raise stands where the program would catch it
+        self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
 
     def where(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .source import Source, pinned
+from .source import GUARD_ACCESS, Source, pinned
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,11 @@ class ProgramBuilder:
         while stack:
             source, above = stack.pop()
             position[source] = len(nodes)
-            key = source.key[0] if source.access in ("ARG", "CELL", "CELLOBJ") else source.key
-            nodes.append((above, source.access, key, self.checks[source]))
+            key = source.key
+            if source.access in ("ARG", "CELL", "CELLOBJ"):
+                key = key[0]
+            elif source.access == "BASEITEM":
+                key = key[1]
+            nodes.append((above, GUARD_ACCESS.get(source.access, source.access), key, self.checks[source]))
             here = position[source]
             stack.extend((child, here) for child in reversed(self.children.get(source, ())))

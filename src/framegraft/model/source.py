@@ -6,7 +6,11 @@ reaches the object, and can emit bytecode that loads the object again.
 
 from __future__ import annotations
 
+import collections
+import functools
+import itertools
 import operator
+import types
 from typing import Any
 
 from ..bytecode.ir import Instruction
@@ -64,9 +68,47 @@ class Source:
     def child(self, access: str, key: Any = None) -> Source:
         return Source(access, key, self)
 
+    def item(self, sequence: Any, index: int) -> Source:
+        """Item ``index`` of the list or tuple at this source, whatever ``__getitem__`` its class has."""
+        if type(sequence) in (list, tuple):
+            return Source("ITEM", index, self)
+        return Source("BASEITEM", (list if isinstance(sequence, list) else tuple, index), self)
+
+    def entry(self, mapping: dict, key: Any) -> Source:
+        """The value at ``key`` of the dict at this source, whatever ``__getitem__`` its class has."""
+        return Source("KEY" if type(mapping) is dict else "BASEKEY", key, self)
+
+    def namespace(self, obj: Any) -> Source:
+        """The ``__dict__`` of the object at this source, whatever ``__getattribute__`` its class has."""
+        return Source("DICT" if _plain_access(obj) else "BASEDICT", None, self)
+
+    def attribute(self, obj: Any, name: str) -> Source:
+        """An attribute that C code keeps (a slot), whatever ``__getattribute__`` the class has."""
+        return Source("ATTR", name, self) if _plain_access(obj) else Source("PYCALL", _generic_getter(name), self)
+
     def emit(self, load_pinned: Any) -> list[Instruction]:
         """Instructions that push the object. ``load_pinned(obj)`` gives those for a pinned object."""
         return _EMITTERS[self.access](self, load_pinned)
+
+
+def _plain_access(obj: Any) -> bool:
+    return not isinstance(type.__getattribute__(type(obj), "__getattribute__"), types.FunctionType)
+
+
+class GenericGetter:
+    """Accessor: an attribute as ``object.__getattribute__`` finds it."""
+
+    def __init__(self, name: str) -> None:
+        self.attribute = name
+        self.__name__ = f"object.__getattribute__[{name}]"
+
+    def __call__(self, obj: Any) -> Any:
+        return object.__getattribute__(obj, self.attribute)
+
+
+@functools.cache
+def _generic_getter(name: str) -> GenericGetter:
+    return GenericGetter(name)
 
 
 _FUNCTION_FIELDS = {
@@ -112,6 +154,9 @@ _NAMES: dict[str, Any] = {
     "CONST": _const_name,
     "KEY": _key_name,
     "ITEM": lambda s: f"{_base_name(s)}[{s.key}]",
+    "BASEDICT": lambda s: f"object.__getattribute__({_base_name(s)}, '__dict__')",
+    "BASEITEM": lambda s: f"{s.key[0].__name__}.__getitem__({_base_name(s)}, {s.key[1]})",
+    "BASEKEY": lambda s: f"dict.__getitem__({_base_name(s)}, {s.key!r})",
     "TYPE": lambda s: f"type({_base_name(s)})",
     "TYPEATTR": lambda s: f"{_base_name(s)}.{s.key}",
     "ATTR": lambda s: f"{_base_name(s)}.{s.key}",
@@ -163,6 +208,26 @@ def _emit_item(s: Source, pin: Any) -> list[Instruction]:
     return [*s.base.emit(pin), instr("LOAD_CONST", s.key), _getitem()]
 
 
+def _emit_base_getitem(s: Source, pin: Any) -> list[Instruction]:
+    assert s.base is not None
+    cls, key = (dict, s.key) if s.access == "BASEKEY" else s.key
+    return [*pin(cls), instr("LOAD_ATTR", "__getitem__"), *s.base.emit(pin), *_load_key(key, pin), instr("CALL", (2, ()))]
+
+
+def key_at(mapping: dict, index: int) -> Any:
+    """Called by transformed code: the key at a place of a dict's order."""
+    order = collections.OrderedDict if isinstance(mapping, collections.OrderedDict) else dict
+    return next(itertools.islice(order.__iter__(mapping), index, None))
+
+
+def _emit_key_at(s: Source, pin: Any) -> list[Instruction]:
+    assert s.base is not None
+    return [*pin(key_at), *s.base.emit(pin), instr("LOAD_CONST", s.key), instr("CALL", (2, ()))]
+
+
+# Accessors that only differ in the code that loads them -> what the guard program knows.
+GUARD_ACCESS = {"BASEDICT": "DICT", "BASEITEM": "ITEM", "BASEKEY": "KEY"}
+
 _EMITTERS: dict[str, Any] = {
     "ARG": lambda s, pin: [instr("LOAD_FAST", s.key[1])],
     "CELL": lambda s, pin: [instr("LOAD_DEREF", s.key[1])],
@@ -174,6 +239,10 @@ _EMITTERS: dict[str, Any] = {
     "TYPEATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
     "ATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
     "PYCALL": _emit_pycall,
+    "BASEITEM": _emit_base_getitem,
+    "BASEDICT": lambda s, pin: [*pin(_generic_getter("__dict__")), *s.base.emit(pin), instr("CALL", (1, ()))],
+    "BASEKEY": _emit_base_getitem,
+    "MAPKEYAT": _emit_key_at,
 }
 for _access, _field in _FUNCTION_FIELDS.items():
     _EMITTERS[_access] = _emit_attr(_field)

@@ -137,7 +137,7 @@ class DictVariable(VariableTracker):
     whether all of them (and their order) have been observed.
     """
 
-    __slots__ = ("items", "value", "mutated", "complete", "deleted", "cls", "fetched")
+    __slots__ = ("items", "value", "mutated", "complete", "deleted", "cls", "fetched", "owner")
 
     def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = dict) -> None:
         self.items: dict[Any, tuple[VariableTracker, VariableTracker]] = items
@@ -148,6 +148,7 @@ class DictVariable(VariableTracker):
         self.deleted: set = set()
         self.fetched: dict[Any, VariableTracker] = {}  # entries of the real dict as they were found
         self.cls = cls
+        self.owner: ObjectVariable | None = None  # the object whose __dict__ it is
 
     def python_type(self) -> type:
         return self.cls
@@ -170,17 +171,19 @@ class SetVariable(VariableTracker):
 class ObjectVariable(VariableTracker):
     """Any other object. ``value`` is the real one, or MISSING for an object born in the trace.
 
-    ``attrs`` holds the attributes that differ from the real object's dict (MISSING for deleted ones); ``payload`` the
-    contents of an instance of a subclass of list, tuple, dict or set.
+    ``attrs`` holds the attributes that differ from the real object's dict (MISSING for deleted ones); once the program
+    has taken ``__dict__``, that is ``namespace``, and ``attrs`` holds only slots. ``payload``: the contents of an instance
+    of a subclass of list, tuple, dict or set.
     """
 
-    __slots__ = ("value", "cls", "attrs", "payload", "new_args")
+    __slots__ = ("value", "cls", "attrs", "namespace", "payload", "new_args")
 
     def __init__(self, value: Any, cls: type, source: Source | None = None) -> None:
         self.value = value
         self.cls = cls
         self.source = source
         self.attrs: dict[str, VariableTracker] = {}
+        self.namespace: DictVariable | None = None
         self.payload: VariableTracker | None = None
         self.new_args: list[VariableTracker] = []
 

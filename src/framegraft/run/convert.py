@@ -149,6 +149,7 @@ class Conversion:
         self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
         self.graph_module: Any = None
         self.grad = torch.is_grad_enabled()
+        self.rescue = True
 
     def run(self) -> Any:
         for _attempt in range(MAX_ATTEMPTS):
@@ -175,6 +176,8 @@ class Conversion:
                 self.leaving.append(leaving)
                 return self._plan(root, leaving)
             assert kind == "return"
+            if self._unsafe(state):
+                return AGAIN
             segment = self._segment(state, root)
             state.frames.append(root)
             try:
@@ -198,6 +201,8 @@ class Conversion:
         root.stop_at = self.planned
         state.root = root
         count = len(self.args)
+        state.parameters = list(code.co_varnames[:count])
+        state.rescue = self.rescue
         bound: dict[str, Any] = {
             name: LazyVariable(value, local(index, name))
             for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
@@ -235,6 +240,14 @@ class Conversion:
         self.planned = {**self.planned, at: broken}
         return AGAIN
 
+    def _unsafe(self, state: TraceState) -> bool:
+        """Whether the trace counted on running again where the graph cannot be: the next attempt does not."""
+        if not state.rescued or not self.rescue or state.graph.repeatable():
+            return False
+        self.rescue = False
+        self.planned = {}
+        return True
+
     def _broken(self, state: TraceState, root: frames.RootTranslator, broken: GraphBreak, at_end: bool = False) -> Any:
         planned = broken in self.planned.values()
         if not broken.user_stack:
@@ -248,6 +261,8 @@ class Conversion:
         inst = root.inst
         if not at_clean_instruction:
             return self._plan(root, broken)
+        if self._unsafe(state):
+            return AGAIN
         segment = self._segment(state, root)
         state.frames.append(root)
         try:

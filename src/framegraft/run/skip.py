@@ -23,13 +23,13 @@ _INLINE = tuple(
     root + p.replace("/", os.sep)
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
-              "optim/", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "utils/checkpoint.py_", "nn/parameter.py", "masked/")
+              "optim/", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "utils/checkpoint.py_", "nn/parameter.py", "_VF.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
     root + p for root in _STDLIB for p in ("contextlib.py", "functools.py", "collections/__init__.py", "operator.py", "dataclasses.py",
                           "typing.py", "copy.py", "types.py", "enum.py", "_collections_abc.py", "abc.py", "numbers.py",
-                          "statistics.py", "bisect.py", "heapq.py", "string.py", "textwrap.py", "fractions.py")
+                          "statistics.py", "bisect.py", "heapq.py", "inspect.py", "string.py", "textwrap.py", "fractions.py")
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _DISABLED: set[types.CodeType] = set()

@@ -128,9 +128,19 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
         return LazyVariable(namespace[name], source)
-    if "__getattr__" in namespace or name in ("__dict__", "__class__"):
+    if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     tx.state.guards.add(source, "ABSENT")
+    if type(module) is not types.ModuleType:
+        on_class = mro_lookup(tx, type(module), name)
+        if on_class is not MISSING:
+            return bind(tx, on_class, obj, type(module), name)
+        hook = mro_lookup(tx, type(module), "__getattr__")
+        if isinstance(hook, types.FunctionType):
+            return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
+    hook = namespace.get("__getattr__")
+    if hook is not None:
+        return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
 
 
@@ -220,20 +230,33 @@ class _Same:
         return len(value) == len(self.value) and all(a is b for a, b in zip(value, self.value, strict=True))
 
 
+def namespace_of(value: Any) -> Any:
+    """The real ``__dict__``, without running code of the program; None where there is none."""
+    if isinstance(value, type):
+        return type.__getattribute__(value, "__dict__")
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
 def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     """The instance dict's entry, MISSING if there is none; its presence or absence is guarded."""
     found = obj.attrs.get(name)
     if found is not None:
         return found
+    if obj.namespace is not None:
+        entry = calls.operators.containers.dict_get(tx, obj.namespace, constant(name))
+        return MISSING if entry is None else entry
     if obj.value is MISSING:
         return MISSING
-    if not obj.cls.__dictoffset__ and hasattr(obj.value, "__dict__"):
+    if not obj.cls.__dictoffset__ and namespace_of(obj.value) is not None:
         raise GraphBreak("unsupported_attribute", f"the attributes of a {obj.cls.__name__}, kept in C")
-    namespace = getattr(obj.value, "__dict__", None)
+    namespace = namespace_of(obj.value)
     if type(namespace) is not dict:
         return MISSING
     assert obj.source is not None
-    source = obj.source.child("DICT").child("KEY", name)
+    source = obj.source.namespace(obj.value).child("KEY", name)
     if name in namespace:
         return LazyVariable(namespace[name], source)
     tx.state.guards.add(source, "ABSENT")
@@ -296,12 +319,35 @@ MODULE_GETATTR: dict[Any, Any] = {}  # Python __getattr__ functions with a nativ
 
 
 def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
-    """``obj.__dict__`` as a dict tracker: only for reading, while the object has not been changed in the trace."""
-    if obj.value is MISSING or obj.attrs:
-        raise GraphBreak("unsupported_attribute", "the __dict__ of an object that the trace changed")
-    namespace = obj.value.__dict__
-    assert obj.source is not None
-    return LazyVariable(namespace, obj.source.child("DICT"))
+    """``obj.__dict__``; from now on the object's attributes live there."""
+    if obj.namespace is not None:
+        return obj.namespace
+    slots = {n: v for n, v in obj.attrs.items() if _is_slot(tx, obj, n)}
+    changed = {n: v for n, v in obj.attrs.items() if n not in slots}
+    if obj.value is MISSING:
+        namespace = DictVariable({})
+    else:
+        if isinstance(obj.value, (types.FunctionType, types.ModuleType, type)) or type(namespace_of(obj.value)) is not dict:
+            raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
+        assert obj.source is not None
+        found = realize(LazyVariable(namespace_of(obj.value), obj.source.namespace(obj.value)), tx.state)
+        if not isinstance(found, DictVariable):
+            raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
+        namespace = found
+    obj.namespace = namespace
+    namespace.owner = obj
+    obj.attrs.clear()
+    obj.attrs.update(slots)
+    for name, value in changed.items():
+        if value is MISSING:
+            calls.operators.containers.dict_delete(tx, namespace, constant(name))
+        else:
+            calls.operators.containers.dict_set(tx, namespace, constant(name), value)
+    return namespace
+
+
+def _is_slot(tx: Any, obj: ObjectVariable, name: str) -> bool:
+    return isinstance(mro_lookup(tx, obj.cls, name), types.MemberDescriptorType)
 
 
 def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
@@ -342,11 +388,11 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
             return stored
         if obj.value is not MISSING and stored is None and obj.source is not None:
             try:
-                value = getattr(obj.value, name)
+                value = object.__getattribute__(obj.value, name)
             except AttributeError:
-                tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
+                tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
-            return LazyVariable(value, obj.source.child("ATTR", name))
+            return LazyVariable(value, obj.source.attribute(obj.value, name))
         if isinstance(found, types.MemberDescriptorType):
             raise attribute_error(obj, name)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
@@ -500,8 +546,11 @@ def has_instance_dict(obj: ObjectVariable) -> bool:
 
 
 def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
-    if obj.value is not MISSING and id(getattr(obj.value, "__dict__", None)) in tx.state.by_id:
+    if obj.namespace is None and obj.value is not MISSING and id(namespace_of(obj.value)) in tx.state.by_id:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object whose __dict__ the trace holds")
+    if obj.namespace is not None and not _is_slot(tx, obj, name):
+        calls.operators.containers.dict_set(tx, obj.namespace, constant(name), value)
+        return
     if obj.value is not MISSING and obj.source is None:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object that cannot be reached again")
     obj.attrs[name] = value
@@ -517,7 +566,10 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instance_dict_attr(tx, obj, name) is MISSING:
         raise attribute_error(obj, name)
-    if obj.value is MISSING or name not in obj.value.__dict__:
+    if obj.namespace is not None and name not in obj.attrs:
+        calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
+        return
+    if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
     else:
         obj.attrs[name] = MISSING

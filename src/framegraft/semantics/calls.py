@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
@@ -37,6 +38,7 @@ from .wrapping import wrap_constant, wrap_pinned
 Args = list[VariableTracker]
 Kwargs = dict[str, VariableTracker]
 MAX_DEPTH = 180
+WEAKREF: list[Any] = []  # set by functions.py, which builds on this file
 
 
 def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -86,6 +88,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> Var
             return _unbound_method(tx, value, args, kwargs)
         if isinstance(value, types.BuiltinFunctionType):
             return _builtin_function(tx, value, args, kwargs)
+        if type(value) is weakref.ref:
+            return WEAKREF[0](tx, fn)
         if isinstance(value, functools.partial):
             return _call_partial(tx, fn, value, args, kwargs)
     method = attributes.special_method(tx, fn, "__call__")

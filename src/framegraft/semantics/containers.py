@@ -87,7 +87,7 @@ def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker 
     if not dict.__contains__(d.value, hashed):
         tx.state.guards.add(d.source, "NOKEY", hashed)
         return None
-    value = LazyVariable(dict.__getitem__(d.value, hashed), d.source.child("KEY", hashed))
+    value = LazyVariable(dict.__getitem__(d.value, hashed), d.source.entry(d.value, hashed))
     if type(hashed) not in CONSTANT_TYPES and not isinstance(key, ObjectVariable):
         raise GraphBreak("unsupported_builtin_method", "a compound key of a dict made outside of the trace")
     tx.state.guards.add(d.source, "HASKEY", hashed)
@@ -118,7 +118,7 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
         if key in known:
             items[key] = known.pop(key)
             continue
-        value = LazyVariable(dict.__getitem__(d.value, key), d.source.child("KEY", key))
+        value = LazyVariable(dict.__getitem__(d.value, key), d.source.entry(d.value, key))
         if type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key)):
             tracker: VariableTracker = constant(key)
         else:
@@ -147,7 +147,7 @@ class _KeysAre:
 
 def _changing(tx: Any, d: Any) -> None:
     if d.source is not None:
-        if d.source.access in ("DICT", "FDICT", "FGLOBALS", "GLOBALS"):
+        if d.source.access in ("DICT", "BASEDICT", "FDICT", "FGLOBALS", "GLOBALS") and getattr(d, "owner", None) is None:
             raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
         tx.state.mark_mutated(d)
     else:

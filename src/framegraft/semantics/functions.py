@@ -11,6 +11,7 @@ import itertools
 import operator
 import types
 import typing
+import weakref
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
@@ -26,6 +27,7 @@ from ..model.value import (
     ExceptionVariable,
     FunctionVariable,
     IteratorVariable,
+    LazyVariable,
     ListVariable,
     MethodVariable,
     ObjectVariable,
@@ -333,7 +335,7 @@ def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
     if isinstance(obj, ConstantVariable):
         return operators.fold(fn, [obj])
     if is_class(obj):
-        return constant(fn(obj.value)) if type(obj.value) is type else _break_text(fn, obj)  # type: ignore[attr-defined]
+        return _class_text(tx, fn, obj)
     if isinstance(obj, ObjectVariable) and obj.payload is None:
         if isinstance(attributes.mro_lookup(tx, obj.cls, "__str__"), types.FunctionType) and fn is str:
             name = "__str__"
@@ -350,6 +352,15 @@ def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
             return _break_text(fn, obj)
         return constant(fn(list(value) if isinstance(obj, ListVariable) else value))
     return _break_text(fn, obj)
+
+
+def _class_text(tx: Any, fn: Any, obj: Any) -> VariableTracker:
+    if attributes.mro_lookup(tx, type(obj.value), "__repr__") is not type.__repr__:
+        return _break_text(fn, obj)
+    root = tx.state.guards.pin(obj.source, obj.value)
+    for part in ("__module__", "__qualname__"):
+        tx.state.guards.add(root.child("ATTR", part), "EQ", getattr(obj.value, part))
+    return constant(fn(obj.value))
 
 
 def _break_text(fn: Any, obj: VariableTracker) -> Any:
@@ -603,7 +614,63 @@ def make_accumulate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTra
     return _iterator(out)
 
 
-@handles(inspect.signature, inspect.stack, inspect.currentframe)
+@handles(inspect.signature)
+def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Of a function from outside: a fresh object that nobody can tell from another one for the same function."""
+    fn, bound = (args[0].func, True) if type(args[0]) is MethodVariable else (args[0], False)
+    fn = realize(fn, tx.state)
+    value = fn.value if isinstance(fn, ObjectVariable) else None
+    if not isinstance(value, types.FunctionType) or fn.attrs or kwargs or "__wrapped__" in value.__dict__ or (
+            "__signature__" in value.__dict__):
+        raise GraphBreak("introspection", "inspect.signature() of something else than a plain function")
+    root = tx.state.guards.pin(fn.source, value)
+    tx.state.guards.add(root.child("FCODE"), "ID", value.__code__)
+    for part in ("__defaults__", "__kwdefaults__", "__annotations__"):
+        tx.state.guards.add(root.child("ATTR", part), "ID", getattr(value, part))
+    for part in ("__wrapped__", "__signature__"):
+        tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
+    made = inspect.signature(types.MethodType(value, object()) if bound else value)
+    return wrap_pinned(tx, made)
+
+
+@constructs(types.MappingProxyType)
+def make_proxy(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    inner = containers.payload_of(args[0])
+    if not isinstance(inner, DictVariable):
+        raise GraphBreak("untraceable_call", f"a mappingproxy of a {args[0].python_type().__name__}")
+    made = ObjectVariable(MISSING, cls)
+    made.payload = inner
+    return made
+
+
+class _Referent:
+    """Accessor: what a weak reference refers to."""
+
+    __name__ = "referent"
+
+    def __call__(self, reference: Any) -> Any:
+        return reference()
+
+
+REFERENT = _Referent()
+
+
+def call_weakref(tx: Any, fn: ObjectVariable) -> VariableTracker:
+    """``reference()``."""
+    if fn.source is None or fn.value is MISSING:
+        raise GraphBreak("untraceable_call", "a weak reference made in the trace")
+    return realize(LazyVariable(fn.value(), fn.source.child("PYCALL", REFERENT)), tx.state)
+
+
+@constructs(weakref.ref)
+def make_weakref(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("untraceable_call", "a weak reference made in the trace")
+
+
+calls.WEAKREF.append(call_weakref)
+
+
+@handles(inspect.stack, inspect.currentframe)
 def handle_inspect(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     raise GraphBreak("introspection", "the inspect module")
 

@@ -25,8 +25,9 @@ from ..model.value import (
 from . import attributes, calls
 from .containers import ITERATE, complete, payload_of
 from .operators import apply
+from .outside import OutsideIteratorVariable
 
-ITERATORS = (IteratorVariable, CombinedIteratorVariable, GeneratorVariable)
+ITERATORS = (IteratorVariable, CombinedIteratorVariable, GeneratorVariable, OutsideIteratorVariable)
 
 
 def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
@@ -80,6 +81,8 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
     if isinstance(iterator, CombinedIteratorVariable):
         tx.state.dirty += 1
         return _next_combined(tx, iterator)
+    if isinstance(iterator, OutsideIteratorVariable):
+        return iterator.next_item(tx.state)
     if isinstance(iterator, GeneratorVariable):
         done, value = resume(tx, iterator, NONE)
         return None if done else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import gc
 import types
 from typing import Any
 
@@ -25,6 +26,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
+from . import outside
 
 CONSTANT_TYPES = frozenset(
     (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
@@ -133,6 +135,13 @@ class VariableBuilder:
             return ConstantVariable(value, source)
         if cls is slice:
             return SliceVariable([self.wrap(getattr(value, n), source.child("ATTR", n)) for n in ("start", "stop", "step")])
+        if cls is types.MappingProxyType:
+            tracker = ObjectVariable(value, cls, source)
+            inner = self.wrap(_PROXIED(value), source.child("PYCALL", _PROXIED))
+            tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
+            return tracker
+        if cls in outside.KINDS:
+            return outside.wrap_iterator(self.state, value, source)
         payload = self._payload(value, cls, source)
         if payload is not None and cls in (list, tuple, dict, set, frozenset):
             return payload
@@ -146,7 +155,7 @@ class VariableBuilder:
             base = list if isinstance(value, list) else tuple
             length = base.__len__(value)
             guards.add(source, "LEN", length)
-            items = [LazyVariable(base.__getitem__(value, i), source.child("ITEM", i)) for i in range(length)]
+            items = [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
             return ListVariable(items, source, value) if base is list else TupleVariable(items, source)
         if isinstance(value, dict):
             if isinstance(value, collections.defaultdict):
@@ -190,6 +199,18 @@ def raise_unsupported(value: Any) -> None:
 
 def _is_module_level(value: Any) -> bool:
     return isinstance(value.__self__, (types.ModuleType, type(None)))
+
+
+class _Proxied:
+    """Accessor: the dict behind a mappingproxy, which shows it to nobody but the garbage collector."""
+
+    __name__ = "proxied"
+
+    def __call__(self, proxy: Any) -> Any:
+        return gc.get_referents(proxy)[0]
+
+
+_PROXIED = _Proxied()
 
 
 class _RangeIs:

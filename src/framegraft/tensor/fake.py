@@ -81,6 +81,7 @@ class CaptureMode(FakeTensorMode):
 
         self.nt_tensor_id_initial_count = nested._tensor_id_counter
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
+        self.random = False  # whether an operation drew random numbers
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -88,14 +89,29 @@ class CaptureMode(FakeTensorMode):
         return False
 
     def __torch_dispatch__(self, func: Any, classes: Any, args: Any = (), kwargs: Any = None) -> Any:
-        known = shapes.infer(self, func, args, kwargs or {})
-        return known if known is not NotImplemented else self.dispatch(func, classes, args, kwargs or {})
+        named = kwargs or {}
+        known = shapes.infer(self, func, args, named)
+        if known is not NotImplemented:
+            return known
+        if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
+            self.random = not _drops_nothing(func, args, named)
+        return self.dispatch(func, classes, args, named)
 
     # Torch's own code, which reads torch._dynamo.config for each operation that its cache does not know.
     _dispatch_impl = types.FunctionType(
         FakeTensorMode._dispatch_impl.__code__, _GLOBALS, "_dispatch_impl",
         FakeTensorMode._dispatch_impl.__defaults__, FakeTensorMode._dispatch_impl.__closure__,
     )
+
+
+def _drops_nothing(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether a call of an operation with dropout inside draws no random number."""
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.name in ("dropout_p", "train", "dropout"):
+            value = args[index] if index < len(args) else kwargs.get(argument.name, argument.default_value)
+            if not value:
+                return True
+    return False
 
 
 DATA_DEPENDENT = (

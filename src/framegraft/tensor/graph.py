@@ -21,10 +21,15 @@ class OutputGraph:
         self._last_placeholder: Any = None
         self.call_count = 0
         self.changes_modes = False
+        self.may_raise = False  # an operation fails or not depending on the values in its tensors
+        self.grad = torch.is_grad_enabled()  # at frame entry
+        self._versions: list[tuple[Any, int]] = []
 
     def add_input(self, value: torch.Tensor, source: Source) -> TensorVariable:
         """A placeholder for ``value``; ``example_value`` in its meta is the fake twin."""
         fake = to_fake(self.mode, value)
+        # Inference tensors count no versions: whether the graph changes one is unknown.
+        self._versions.append((fake, -1 if fake.is_inference() else fake._version))
         with self._after_placeholders():
             node = self.graph.placeholder(placeholder_name(source), type_expr=torch.Tensor)
         self._last_placeholder = node
@@ -43,6 +48,11 @@ class OutputGraph:
     def node(self, kind: str, target: Any, args: tuple, kwargs: dict) -> torch.fx.Node:
         self.call_count += 1
         return self.graph.create_node(kind, target, args, kwargs)
+
+    def repeatable(self) -> bool:
+        """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
+        return not self.mode.random and all(
+            version >= 0 and fake._version == version for fake, version in self._versions)
 
     def finish(self, outputs: list[TensorVariable]) -> torch.fx.GraphModule:
         """Close the graph with these outputs; placeholders that nothing uses are dropped."""

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import torch._prims_common as prims
 from torch._subclasses.fake_tensor import FakeTensor
+from torch.autograd.graph import increment_version
 from torch.utils._mode_utils import no_dispatch
 
 aten = torch.ops.aten
@@ -212,6 +213,9 @@ def _layer_norm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 def _batch_norm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     if kwargs or len(args) != 8 or type(args[0]) is not FakeTensor or args[0].dim() < 2:
         return NotImplemented
+    for running in args[3:5]:  # written by the kernel, though the schema does not say so
+        if args[5] and type(running) is FakeTensor and not running.is_inference():
+            increment_version(running)
     channels = args[0].shape[1]
     if any(t is not None and tuple(t.shape) != (channels,) for t in args[1:5]):
         return NotImplemented

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, TensorLayer, handles
+from ..model.dispatch import TENSOR, TensorLayer, constructs, handles
 from ..model.value import (
     MISSING,
     NONE,
@@ -31,7 +31,7 @@ from ..semantics import attributes, calls
 from ..semantics.wrapping import wrap_constant, wrap_pinned
 from .fake import DATA_DEPENDENT, FakeTensor
 
-CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size)
+CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
 _GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
                   "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._VariableFunctions")
 METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_",
@@ -58,6 +58,32 @@ _REFUSED = frozenset(("manual_seed", "seed", "save", "load", "compile", "set_gra
                       "equal", "allclose", "is_nonzero", "nonzero_", "from_numpy", "from_file", "set_default_dtype"))
 
 
+_GETTERS = ("_get_", "_is_", "_len_", "_has_")
+
+
+class _Ask:
+    """Guard accessor: what a function without arguments tells."""
+
+    __name__ = "ask"
+
+    def __call__(self, fn: Any) -> Any:
+        return fn()
+
+
+_ASK = _Ask()
+
+
+def _read_state(tx: Any, fn: Any) -> VariableTracker:
+    """A setting of torch, kept in C: folded, and guarded by asking again."""
+    value = fn()
+    if value is not None and type(value) not in (bool, int, float, str, torch.dtype):
+        raise GraphBreak("untraceable_call", f"{fn.__name__}() gives a {type(value).__name__}")
+    source = wrap_pinned(tx, fn).source
+    assert source is not None
+    tx.state.guards.add(source.child("PYCALL", _ASK), "EQ", value)
+    return constant(value)
+
+
 class Tensors(TensorLayer):
     """The interpreter's door to this layer."""
 
@@ -76,12 +102,14 @@ class Tensors(TensorLayer):
 
     def takes(self, fn: Any, args: list, kwargs: dict) -> bool:
         kind = self.kind(fn)
-        return kind == "factory" or kind == "graph"
+        return kind == "factory" or kind == "graph" or kind == "getter" and not args and not kwargs
 
     def wrap(self, builder: Any, value: Any, source: Any) -> VariableTracker | None:
         return wrap_torch(builder, value, source)
 
     def call(self, tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+        if self.kind(fn) == "getter":
+            return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
 
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
@@ -106,8 +134,10 @@ def _classify(fn: Any) -> str:
         module = getattr(fn, "__module__", None) or ""
         if isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             return "graph"
-        if name in _REFUSED:
+        if name in _REFUSED or name == "__new__":
             return ""
+        if name.startswith(_GETTERS) and fn.__module__ == "torch._C" or module == "torch._C" and name.startswith(_GETTERS):
+            return "getter"
         if getattr(torch._C._VariableFunctions, name, None) is fn or getattr(torch, name, None) is fn and _is_variable_function(owner):
             return "factory" if name in FACTORIES else "graph"
         if module in _GRAPH_MODULES or getattr(torch._C._nn, name, None) is fn:
@@ -140,6 +170,10 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
         return constant(value)
     if cls is torch.device:
         state.guards.add(source, "EQ", value)
+        return constant(value)
+    if cls in (torch.finfo, torch.iinfo):
+        state.guards.add(source, "TYPE", cls)
+        state.guards.add(source.child("ATTR", "dtype"), "EQ", value.dtype)
         return constant(value)
     if cls is torch.Size:
         state.guards.add(source, "EQ", value)
@@ -198,9 +232,18 @@ class Unwrapper:
         raise GraphBreak("untraceable_call", f"a {tracker.python_type().__name__} as an argument of a tensor operation")
 
 
+PLAIN_OPERATORS: dict[Any, Any] = {
+    getattr(operator, name): getattr(operator, name.strip("_")[1:], None) or getattr(operator, name.strip("_")[1:] + "_")
+    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift",
+                 "irshift")
+}
+
+
 def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     """Add a node for the operation and wrap what it gives."""
     state = tx.state
+    if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
+        target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
     unwrap = Unwrapper(tx)
     pairs = [unwrap.both(a) for a in args]
     named = {k: unwrap.both(v) for k, v in kwargs.items()}
@@ -208,8 +251,12 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
-    if _may_raise(target) and _caught_here(state):
-        raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
+    if _may_raise(target):
+        state.graph.may_raise = True
+        if _caught_here(state):
+            state.rescued = True
+            if not state.rescue:
+                raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
         with state.graph.mode:
             if kind == "call_method":
@@ -411,6 +458,13 @@ for _name in ("takes", "call", "get_attr", "set_attr", "call_method", "truth", "
 def setitem(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     attributes.calls.operators.containers.set_item(tx, *args)
     return NONE
+
+
+@constructs(torch.finfo, torch.iinfo)
+def number_limits(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if not all(isinstance(a, ConstantVariable) for a in args) or kwargs:
+        raise GraphBreak("untraceable_call", f"torch.{cls.__name__} of something other than a dtype")
+    return constant(cls(*(a.value for a in args)))
 
 
 @handles(torch.is_tensor)

@@ -1,0 +1,128 @@
+"""Iterators from outside of the trace: looked at ahead of where they stand, and advanced after the graph has run.
+
+What the trace relies on is told relative to the iterator's place ("the second item from here"), so that one entry serves
+every round of a loop.
+"""
+
+from __future__ import annotations
+
+import collections
+import copy
+import itertools
+from typing import Any
+
+from ..errors import GraphBreak
+from ..model.source import Source
+from ..model.value import LazyVariable, VariableTracker
+
+_SAMPLES: tuple[Any, ...] = (
+    [], (), "", b"", bytearray(), range(0), range(1 << 70), {}, {}.keys(), {}.values(), {}.items(), set(), collections.deque(),
+    reversed([]), reversed({}),
+)
+# Leaves: iterators over a container, which copy.copy duplicates (their __reduce__ tells container and place).
+LEAVES = frozenset(type(iter(sample)) for sample in _SAMPLES)
+KINDS = LEAVES | {enumerate, zip}
+
+
+def leaves_of(iterator: Any) -> list[Any]:
+    """The iterators over containers that an iterator draws from; GraphBreak if one cannot be looked into."""
+    kind = type(iterator)
+    if kind in LEAVES:
+        return [iterator]
+    if kind in (enumerate, zip):
+        inner = iterator.__reduce__()[1]
+        return [leaf for part in (inner[:1] if kind is enumerate else inner) for leaf in leaves_of(part)]
+    raise GraphBreak("unsupported_iterator", f"a {kind.__name__} made outside of the trace")
+
+
+def duplicate(iterator: Any) -> Any:
+    """An independent iterator at the same place."""
+    kind = type(iterator)
+    if kind in LEAVES:
+        return copy.copy(iterator)
+    parts = iterator.__reduce__()
+    if kind is enumerate:
+        return enumerate(duplicate(parts[1][0]), parts[1][1])
+    return zip(*map(duplicate, parts[1]), strict=len(parts) > 2 and parts[2])
+
+
+class Peek:
+    """Accessor: the item ``ahead`` places from where the iterator stands."""
+
+    def __init__(self, ahead: int) -> None:
+        self.ahead = ahead
+        self.__name__ = f"peek_{ahead}"
+
+    def __call__(self, iterator: Any) -> Any:
+        return next(itertools.islice(duplicate(iterator), self.ahead, None))
+
+
+class Remaining:
+    """Guard: at least, or exactly, so many items are left, and all come from different places."""
+
+    __name__ = "items_remain"
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.all = False
+
+    def __call__(self, iterator: Any) -> bool:
+        leaves = leaves_of(iterator)
+        if len({id(leaf) for leaf in leaves}) != len(leaves):
+            return False
+        left = sum(1 for _ in itertools.islice(duplicate(iterator), self.count + 1))
+        return left == self.count if self.all else left >= self.count
+
+
+def advance(iterator: Any, count: int) -> None:
+    """Called by transformed code: take ``count`` items."""
+    for _ in range(count):
+        next(iterator, None)
+
+
+class OutsideIteratorVariable(VariableTracker):
+    """An iterator from outside; ``taken`` items of it have been used by the trace."""
+
+    __slots__ = ("value", "taken", "ended", "remaining")
+
+    def __init__(self, value: Any, source: Source) -> None:
+        self.value = value
+        self.source = source
+        self.taken = 0
+        self.ended = False
+        self.remaining = Remaining()
+
+    def python_type(self) -> type:
+        return type(self.value)
+
+    def steps(self) -> int:
+        """Calls of next() that the trace made."""
+        return self.taken + self.ended
+
+    def next_item(self, state: Any) -> VariableTracker | None:
+        if self.ended:
+            return None
+        state.mark_mutated(self)
+        for index, item in enumerate(duplicate(self.value)):
+            if index == self.taken:
+                assert self.source is not None
+                found = LazyVariable(item, self.source.child("PYCALL", Peek(self.taken)))
+                self.taken += 1
+                self.remaining.count = self.taken
+                return found
+        self.ended = self.remaining.all = True
+        return None
+
+
+def wrap_iterator(state: Any, value: Any, source: Source) -> OutsideIteratorVariable:
+    leaves = leaves_of(value)
+    others = [t for t in state.by_id.values() if isinstance(t, OutsideIteratorVariable)]
+    if len({id(leaf) for leaf in leaves}) != len(leaves):
+        raise GraphBreak("unsupported_iterator", "an iterator that draws from one place twice")
+    if others and any(type(t.value) not in LEAVES for t in (*others, OutsideIteratorVariable(value, source))):
+        raise GraphBreak("unsupported_iterator", "several iterators from outside that may draw from one place")
+    made = OutsideIteratorVariable(value, source)
+    state.guards.add(source, "PY", made.remaining)
+    if others:
+        state.guards.add(Source("NONE"), "NOALIAS", (source, *(t.source for t in others)))
+    return made
