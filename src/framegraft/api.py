@@ -18,6 +18,7 @@ from .run import convert as converter
 from .run import records, skip
 from .semantics import calls
 from .semantics.wrapping import wrap_constant
+from .tensor.torchops import run_node
 
 _COMPILED_CODES: weakref.WeakSet = weakref.WeakSet()
 _CONTEXTS: dict[tuple, Context] = {}
@@ -298,8 +299,6 @@ HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
 
 def allow_in_graph(fn: Any) -> Any:
     """Put calls of ``fn`` into the graph as one node, without looking inside. ``fn`` must be pure on tensors."""
-    from .tensor.torchops import run_node  # noqa: PLC0415 - the tensor layer is loaded by now
-
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
     handles(fn)(lambda tx, args, kwargs: run_node(tx, "call_function", fn, args, kwargs))

@@ -4,7 +4,9 @@
 
 static __thread FgThread thread;
 static Py_ssize_t hooking; /* threads (and nested blocks) that need the hook; guarded by the GIL */
-static _PyFrameEvalFunction before;
+static _PyFrameEvalFunction before; /* who evaluated frames when we came */
+static __thread FgFrame *passing;   /* the frame that `before` has in hand */
+static __thread int shielded;       /* frames of this thread are ours: no evaluator is to see them */
 
 static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing);
 
@@ -18,13 +20,15 @@ static bool needs_hook(int mode)
     return mode == FG_HOOK || mode == FG_RUN_ONLY;
 }
 
+/* On top of whoever evaluates frames now; another may have come on top of us since the last time. */
 static void count(int delta)
 {
     PyInterpreterState *interp = PyInterpreterState_Get();
     Py_ssize_t old = hooking;
     hooking += delta;
-    if (old == 0 && hooking) {
-        before = _PyInterpreterState_GetEvalFrameFunc(interp);
+    _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interp);
+    if (delta > 0 && now != evaluate) {
+        before = now;
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
     }
     else if (old && !hooking && _PyInterpreterState_GetEvalFrameFunc(interp) == evaluate)
@@ -94,7 +98,16 @@ FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssiz
     for (Py_ssize_t i = 0; i < n; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
     FgThread old = fg_swap_mode(FG_DISABLED, NULL, NULL);
+    /* Another evaluator must not capture the capturing. */
+    PyInterpreterState *interp = PyInterpreterState_Get();
+    _PyFrameEvalFunction other = _PyInterpreterState_GetEvalFrameFunc(interp);
+    if (other != _PyEval_EvalFrameDefault)
+        _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
+    shielded++;
     PyObject *answer = PyObject_CallFunctionObjArgs(miss, callee, tuple, NULL);
+    shielded--;
+    if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate)
+        _PyInterpreterState_SetEvalFrameFunc(interp, other);
     fg_restore_mode(old);
     Py_DECREF(tuple);
     if (answer == Py_None)
@@ -106,12 +119,28 @@ FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssiz
     return (FgEntry *)answer;
 }
 
+/* Another evaluator may have saved us as the one to go on with, and come back with the very frame it got from us. */
+static PyObject *next(PyThreadState *ts, FgFrame *frame, int throwing)
+{
+    if (!before || before == _PyEval_EvalFrameDefault || passing == frame)
+        return _PyEval_EvalFrameDefault(ts, frame, throwing);
+    FgFrame *outer = passing;
+    passing = frame;
+    PyObject *result = before(ts, frame, throwing);
+    passing = outer;
+    return result;
+}
+
 static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
 {
-    _PyFrameEvalFunction next = before ? before : _PyEval_EvalFrameDefault;
     PyCodeObject *code = FG_FRAME_CODE(frame);
     const int wanted = CO_OPTIMIZED | CO_NEWLOCALS, unwanted = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
-    if (throwing || !needs_hook(thread.mode) || (code->co_flags & wanted) != wanted || code->co_flags & unwanted ||
+    if (shielded)
+        return _PyEval_EvalFrameDefault(ts, frame, throwing);
+    /* Under another evaluator that came on top of us, frames are its own. */
+    if (_PyInterpreterState_GetEvalFrameFunc(ts->interp) != evaluate)
+        return next(ts, frame, throwing);
+    if (throwing || passing == frame || !needs_hook(thread.mode) || (code->co_flags & wanted) != wanted || code->co_flags & unwanted ||
         !FG_FRAME_AT_START(frame))
         return next(ts, frame, throwing);
     FgExtra *extra = fg_extra(code, false);

@@ -61,8 +61,24 @@ def reset_counter() -> None:
 
 def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     """A new cache entry for calling ``fn`` with its flat parameters ``args``, None to run ``fn`` as it is."""
-    with _lock:
+    if not _lock.acquire(blocking=False):
+        _lock.acquire()
+        found = _made_meanwhile(ctx, fn, args)
+        if found is not None:
+            _lock.release()
+            return found
+    try:
         return _convert(ctx, fn, args)
+    finally:
+        _lock.release()
+
+
+def _made_meanwhile(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
+    """The entry that another thread made while this one waited for it."""
+    for entry in _native.cache_entries(fn.__code__):
+        if entry.ctx is ctx and entry.globals is fn.__globals__ and entry.program.check(args, fn):
+            return entry
+    return None
 
 
 def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:

@@ -6,13 +6,54 @@
 
 from __future__ import annotations
 
+import builtins
+import sys
+import types
 from typing import Any
 
 import torch
 import torch._functorch.config as functorch_config
 from torch._subclasses import fake_tensor as ft
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorConverter, FakeTensorMode
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
+
+from . import shapes
+
+
+class _LazyTorch:
+    """torch, but reading a setting of torch._dynamo does not import it: while it is not loaded, the defaults hold."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_dynamo" and "torch._dynamo" not in sys.modules:
+            return _UNLOADED
+        return getattr(torch, name)
+
+
+class _FakeTensorGlobals(dict):
+    """The globals of torch's fake_tensor.py, with ``_LazyTorch`` for torch."""
+
+    def __missing__(self, name: str) -> Any:
+        return getattr(ft, name) if hasattr(ft, name) else getattr(builtins, name)
+
+
+_UNLOADED = types.SimpleNamespace(config=types.SimpleNamespace(_custom_ops_profile=None))
+_GLOBALS = _FakeTensorGlobals(torch=_LazyTorch(), __builtins__=builtins, __name__=ft.__name__)
+
+
+class CaptureConverter(FakeTensorConverter):
+    """Torch's, but for tensors that an operation of the trace makes of Python numbers (``torch.tensor(3.0)``)."""
+
+    def from_real_tensor(self, fake_mode: Any, t: torch.Tensor, make_constant: bool = False, *more: Any, **named: Any) -> Any:
+        if type(t) is not torch.Tensor or t.layout is not torch.strided or t.requires_grad or t.is_quantized or t.is_inference():
+            return super().from_real_tensor(fake_mode, t, make_constant, *more, **named)
+        fake = self._get_memo(t)
+        if fake is None:
+            fake = _fake_base(fake_mode, t, t if make_constant else None)
+            self.set_tensor_memo(t, fake)
+        if make_constant:
+            self.add_constant_storage_mapping(fake)
+        return fake
 
 
 class CaptureMode(FakeTensorMode):
@@ -22,7 +63,7 @@ class CaptureMode(FakeTensorMode):
         TorchDispatchMode.__init__(self)
         self.allow_fallback_kernels = True
         self.propagate_real_tensors = False
-        self.fake_tensor_converter = FakeTensorConverter(copy_data=False, export=False)
+        self.fake_tensor_converter = CaptureConverter(copy_data=False, export=False)
         self.static_shapes = True
         self.allow_scalar_outputs = False
         self._allow_unsafe_data_ptr_access = functorch_config.fake_tensor_allow_unsafe_data_ptr_access
@@ -42,10 +83,25 @@ class CaptureMode(FakeTensorMode):
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
         self.random = False  # whether an operation drew random numbers
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:  # noqa: D105
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """False: torch would wrap ``__torch_dispatch__`` in what imports torch._dynamo at the first operation."""
+        return False
+
+    def __torch_dispatch__(self, func: Any, classes: Any, args: Any = (), kwargs: Any = None) -> Any:
+        named = kwargs or {}
+        known = shapes.infer(self, func, args, named)
+        if known is not NotImplemented:
+            return known
         if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
-            self.random = not _drops_nothing(func, args, kwargs or {})
-        return super().__torch_dispatch__(func, types, args, kwargs)
+            self.random = not _drops_nothing(func, args, named)
+        return self.dispatch(func, classes, args, named)
+
+    # Torch's own code, which reads torch._dynamo.config for each operation that its cache does not know.
+    _dispatch_impl = types.FunctionType(
+        FakeTensorMode._dispatch_impl.__code__, _GLOBALS, "_dispatch_impl",
+        FakeTensorMode._dispatch_impl.__defaults__, FakeTensorMode._dispatch_impl.__closure__,
+    )
 
 
 def _drops_nothing(func: Any, args: tuple, kwargs: dict) -> bool:
@@ -65,26 +121,65 @@ DATA_DEPENDENT = (
 )
 
 
-class _Origin:
-    """The least that torch asks of a source; without one it imports torch._dynamo to make one up."""
+def to_fake(mode: CaptureMode, tensor: torch.Tensor) -> Any:
+    """The fake twin of a strided ``tensor``, a view of its base's twin where it is a view.
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    As torch's MetaConverter makes it, without descriptions for its log, without ``.grad``, and without torch._dynamo, which
+    that one imports for every tensor.
+    """
+    memo = mode.fake_tensor_converter
+    known = memo._get_memo(tensor)
+    if known is not None:
+        return known
+    with torch.inference_mode(tensor.is_inference()):
+        fake = _fake_view(mode, tensor) if tensor._is_view() else _fake_base(mode, tensor)
+    if type(tensor) is torch.nn.Parameter:
+        fake._is_param = True
+    if getattr(tensor, "_is_buffer", False):
+        fake._is_buffer = True
+    memo.set_tensor_memo(tensor, fake)
+    return fake
 
-    def name(self) -> str:
-        return self._name
 
-    def guard_source(self) -> None:
-        return None
+def _fake_base(mode: CaptureMode, tensor: torch.Tensor, constant: torch.Tensor | None = None) -> Any:
+    size, stride = tensor.shape, tensor.stride()
+    with no_dispatch():
+        meta = torch.empty_strided(size, stride, dtype=tensor.dtype, device="meta")
+        real_bytes = tensor.untyped_storage().nbytes()
+        if tensor.storage_offset() or meta.untyped_storage().nbytes() != real_bytes:
+            meta.set_(torch.UntypedStorage(real_bytes, device="meta"), tensor.storage_offset(), size, stride)
+        torch._C._set_conj(meta, tensor.is_conj())
+        torch._C._set_neg(meta, tensor.is_neg())
+        fake = FakeTensor(mode, meta, tensor.device, constant)
+    if tensor.requires_grad:
+        fake.requires_grad = True
+        if not tensor.is_leaf:
+            fake = torch._C._functions.DelayedError("backward through the example input of a capture", 1)(fake)  # type: ignore[attr-defined]
+    return fake
 
-    def is_ephemeral(self) -> bool:
-        return False
 
-
-def to_fake(mode: FakeTensorMode, tensor: torch.Tensor, name: str) -> Any:
-    """The fake twin of ``tensor``; views of other tensors make torch look for sources, so they get none."""
-    source = None if tensor._is_view() else _Origin(name)
-    return mode.from_tensor(tensor, static_shapes=True, source=source)  # type: ignore[arg-type]
+def _fake_view(mode: CaptureMode, tensor: torch.Tensor) -> Any:
+    """Views share requires_grad and version with their base, so they must be views of one fake base, too."""
+    base: Any = to_fake(mode, tensor._base)  # type: ignore[arg-type]
+    if base.dtype != tensor.dtype or base.is_conj() != tensor.is_conj() or base.is_neg() != tensor.is_neg():
+        return _fake_base(mode, tensor)  # view_as_real, view(dtype), conj(): as if it were no view
+    place = (tensor.shape, tensor.stride(), tensor.storage_offset())
+    if tensor.is_leaf:  # made without autograd; requires_grad may have been set on it since
+        with torch.no_grad():
+            fake = base.as_strided(*place)
+        fake.requires_grad = tensor.requires_grad
+    elif base.requires_grad:
+        with torch.enable_grad():
+            fake = base.as_strided(*place)
+    else:  # a view of a leaf view of the base
+        with torch.no_grad():
+            between = base.view(base.shape)
+        between.requires_grad = True
+        with torch.enable_grad():
+            fake = between.as_strided(*place)
+    autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
+    autograd._set_creation_meta(fake, autograd._get_creation_meta(tensor))
+    return fake
 
 
 __all__ = ["DATA_DEPENDENT", "CaptureMode", "FakeTensor", "to_fake"]

@@ -29,7 +29,7 @@ class OutputGraph:
 
     def add_input(self, value: torch.Tensor, source: Source) -> TensorVariable:
         """A placeholder for ``value``; ``example_value`` in its meta is the fake twin."""
-        fake = to_fake(self.mode, value, source.name)
+        fake = to_fake(self.mode, value)
         # Inference tensors count no versions: whether the graph changes one is unknown.
         self._versions.append((fake, -1 if fake.is_inference() else fake._version))
         with self._after_placeholders():

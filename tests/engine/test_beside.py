@@ -1,0 +1,92 @@
+"""Beside torch.compile: each captures its own functions, whoever calls whom, and neither captures the other's work."""
+
+import pytest
+import torch
+
+import framegraft
+
+
+def inner(v):
+    return v * 2 + 1
+
+
+def broken(v):
+    w = inner(v)
+    print(end="")
+    return w.relu()
+
+
+@pytest.fixture
+def stock():
+    torch.compiler.reset()
+    yield lambda f: torch.compile(f, backend="eager")
+    torch.compiler.reset()
+
+
+def ours(f):
+    return framegraft.compile(f, backend="eager")
+
+
+X = torch.linspace(-1, 1, 6)
+
+
+def check(fn, eager, times=3):
+    for _ in range(times):
+        assert torch.equal(fn(X), eager(X))
+
+
+@pytest.mark.parametrize("leaf", [inner, broken])
+def test_each_calls_the_other(stock, leaf):
+    a = ours(leaf)
+    b = stock(lambda v: a(v) + 1)
+    c = ours(lambda v: b(v) + 1)
+    d = stock(lambda v: c(v) + 1)
+    check(d, lambda v: leaf(v) + 3)
+    check(c, lambda v: leaf(v) + 2)
+    check(a, leaf)
+
+
+def test_stock_first_called_inside_of_ours(stock):
+    b = stock(broken)
+    check(ours(lambda v: b(v.sin()) + 1), lambda v: broken(v.sin()) + 1)
+
+
+def test_optimize_around_stock(stock):
+    b = stock(broken)
+    counter = framegraft.testing.CompileCounter()
+    with framegraft.optimize(counter):
+        check(b, broken)
+        before = counter.frame_count
+        mine = inner(X.double())
+        assert counter.frame_count == before + 1
+    assert torch.equal(mine, inner(X.double()))
+    check(b, broken)
+
+
+def test_stock_counts_what_it_counted_alone(stock):
+    seen = []
+
+    def backend(gm, inputs):
+        seen.append(gm)
+        return gm.forward
+
+    f = torch.compile(broken, backend=backend)
+    check(f, broken)
+    alone = len(seen)
+    torch.compiler.reset()
+    seen.clear()
+    g = torch.compile(broken, backend=backend)
+    a = ours(lambda v: g(v) + 1)
+    check(a, lambda v: broken(v) + 1)
+    assert len(seen) == alone
+
+
+def test_after_all_the_hook_is_gone(stock):
+    a = ours(broken)
+    check(stock(lambda v: a(v) + 1), lambda v: broken(v) + 1)
+    counter = framegraft.testing.CompileCounter()
+    torch.compile(inner, backend=counter)(X)
+    assert counter.frame_count == 1
+    before = counter.frame_count
+    broken(X)
+    assert counter.frame_count == before
