@@ -92,6 +92,20 @@ def user_error(cls: type, *args: Any) -> Any:
     return ExceptionVariable(cls, [ConstantVariable(a) for a in args])
 
 
+def set_context(state: TraceState, value: VariableTracker) -> None:
+    """The exception being handled becomes the new one's ``__context__`` (CPython: _PyErr_SetObject)."""
+    handled = state.exceptions[-1] if state.exceptions else None
+    if handled is None or handled is value or not isinstance(value, ExceptionVariable):
+        return
+    link = handled
+    while isinstance(link, ExceptionVariable) and link.context is not None:
+        if link.context is value:
+            link.context = None
+            break
+        link = link.context
+    value.context = handled
+
+
 def constant_value(tracker: VariableTracker) -> Any:
     """The value of a constant tracker, MISSING for any other."""
     return tracker.value if isinstance(tracker, ConstantVariable) else MISSING

@@ -93,9 +93,9 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, code, len(entries))
-    if not INTROSPECTION.isdisjoint(origin_of(code).co_names):
-        broken = GraphBreak("introspection", "a function that may look at its own frame: " + ", ".join(
-            sorted(INTROSPECTION.intersection(origin_of(code).co_names))))
+    looks = _looks_at_frame(origin_of(code))
+    if looks:
+        broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
         broken.user_stack = [(code.co_filename, code.co_firstlineno, code.co_name)]
         if ctx.fullgraph:
             raise Unsupported.from_break(broken)
@@ -410,8 +410,24 @@ def _shielded(compiled: Any) -> Any:
     return run_compiled
 
 
-# Names whose functions see the calling frame, which transformed code cannot imitate.
-INTROSPECTION = frozenset(("locals", "globals", "eval", "exec", "vars", "dir", "_getframe", "currentframe"))
+# Functions that see the calling frame, which transformed code cannot imitate: builtins, and those found in modules.
+_FRAME_BUILTINS = frozenset(("locals", "globals", "eval", "exec", "vars", "dir"))
+_FRAME_FUNCTIONS = frozenset(("_getframe", "currentframe"))
+
+
+def _looks_at_frame(code: types.CodeType) -> list[str]:
+    """Names by which the code may ask for its own frame. ``vars`` and ``dir`` do so only without arguments."""
+    if (_FRAME_BUILTINS | _FRAME_FUNCTIONS).isdisjoint(code.co_names):
+        return []
+    found = set()
+    instructions = frames.instructions_of(code)
+    for inst, after in zip(instructions, [*instructions[1:], None], strict=True):
+        if inst.op in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "IMPORT_FROM") and inst.arg in _FRAME_FUNCTIONS:
+            found.add(inst.arg)
+        elif inst.op in ("LOAD_GLOBAL", "LOAD_NAME") and inst.arg in _FRAME_BUILTINS:
+            if inst.arg not in ("vars", "dir") or after is None or after.op == "CALL" and not after.arg[0]:
+                found.add(inst.arg)
+    return sorted(found)
 
 
 def _guard_aliases(state: TraceState) -> None:

@@ -386,6 +386,30 @@ def start_frame(inner: Any, code: Any, bound: Kwargs, closure: list) -> None:
             inner.first_arg = inner.cells[first].contents
 
 
+@functools.lru_cache(maxsize=1000)
+def _stub(code: types.CodeType) -> types.CodeType:
+    """A function body that does nothing, with the same parameters."""
+    nothing = (lambda: None).__code__
+    kept = code.co_flags & (frames.CO_VARARGS | frames.CO_VARKEYWORDS)
+    return nothing.replace(
+        co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
+        co_nlocals=code.co_argcount + code.co_kwonlyargcount + kept.bit_count(), co_flags=nothing.co_flags | kept,
+        co_varnames=code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + kept.bit_count()],
+        co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _mismatch(code: types.CodeType, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs) -> UserRaise:
+    """The TypeError that the interpreter words for such a call."""
+    stub = types.FunctionType(_stub(code), {}, code.co_name, tuple(defaults))
+    stub.__qualname__ = name
+    stub.__kwdefaults__ = dict(kwdefaults)
+    try:
+        stub(*args, **kwargs)
+    except TypeError as error:
+        return UserRaise(user_error(TypeError, *error.args))
+    raise AssertionError(f"the call of {name} fits its parameters")
+
+
 def bind_arguments(
     tx: Any, code: Any, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs
 ) -> Kwargs:
@@ -398,31 +422,31 @@ def bind_arguments(
         bound[names[position]] = TupleVariable(list(args[count:]))
         position += 1
     elif len(args) > count:
-        raise UserRaise(user_error(TypeError, f"{name}() takes {count} positional arguments but {len(args)} were given"))
+        raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
     extra: Kwargs = {}
     allowed = names[code.co_posonlyargcount : count + kwonly]
     for key, value in kwargs.items():
         if key in allowed:
             if key in bound:
-                raise UserRaise(user_error(TypeError, f"{name}() got multiple values for argument '{key}'"))
+                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
             bound[key] = value
         else:
             extra[key] = value
     if code.co_flags & frames.CO_VARKEYWORDS:
         bound[names[position]] = DictVariable({k: (ConstantVariable(k), v) for k, v in extra.items()})
     elif extra:
-        raise UserRaise(user_error(TypeError, f"{name}() got an unexpected keyword argument '{next(iter(extra))}'"))
+        raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
     for index in range(len(args), count):
         key = names[index]
         if key not in bound:
             offset = index - (count - len(defaults))
             if offset < 0:
-                raise UserRaise(user_error(TypeError, f"{name}() missing 1 required positional argument: '{key}'"))
+                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
             bound[key] = defaults[offset]
     for key in names[count : count + kwonly]:
         if key not in bound:
             if key not in kwdefaults:
-                raise UserRaise(user_error(TypeError, f"{name}() missing 1 required keyword-only argument: '{key}'"))
+                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
             bound[key] = kwdefaults[key]
     return bound
 

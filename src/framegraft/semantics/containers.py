@@ -160,6 +160,8 @@ def _changing(tx: Any, d: Any) -> None:
     else:
         tx.state.dirty += 1
     d.mutated = True
+    if not isinstance(d, ListVariable):
+        d.changes += 1
 
 
 def dict_set(tx: Any, d: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:

@@ -410,8 +410,15 @@ def generator_send(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) ->
 @method(GeneratorVariable, "throw")
 def generator_throw(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -> VariableTracker:
     error = args[0]
-    if is_class(error):
-        error = calls.call(tx, error, list(args[1:2]), {})
+    if is_class(error):  # (type, value, traceback), as _gen_throw and PyErr_NormalizeException take it
+        value = args[1] if len(args) > 1 else NONE
+        if isinstance(value, ConstantVariable) and value.value is None:
+            error = realize(calls.call(tx, error, [], {}), tx.state)
+        elif issubclass(value.python_type(), BaseException):
+            error = value
+        else:
+            items = value.items if isinstance(value, TupleVariable) else [value]
+            error = realize(calls.call(tx, error, list(items), {}), tx.state)
     return _generator_result(*iteration.resume(tx, obj, NONE, error))
 
 

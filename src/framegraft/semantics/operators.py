@@ -123,6 +123,17 @@ def fold(fn: Any, args: list[VariableTracker], kwargs: dict | None = None) -> Va
         value = fn(*(a.value for a in args), **(kwargs or {}))  # type: ignore[attr-defined]
     except Exception as error:
         raise UserRaise(user_error(type(error), *error.args)) from None
+    return fresh(value)
+
+
+def fresh(value: Any) -> VariableTracker:
+    """Tracker of an object that this very call made: nobody else has it."""
+    if type(value) is list:
+        return ListVariable([fresh(v) for v in value])
+    if type(value) is tuple:
+        return TupleVariable([fresh(v) for v in value])
+    if type(value) in (dict, set, bytearray):
+        raise GraphBreak("untraceable_call", f"a builtin that gives a new {type(value).__name__}")
     return wrap_constant(value)
 
 
@@ -392,7 +403,10 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
         value = realize(calls.call(tx, wrap_constant({"s": str, "r": repr, "a": ascii}[conversion]), [value], {}), tx.state)
     if isinstance(value, ConstantVariable) and isinstance(spec, ConstantVariable):
         return fold(format, [value, spec])
-    if isinstance(spec, ConstantVariable) and spec.value == "":
+    method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
+    if method is not None and not calls.is_builtin_method(method):
+        return calls.call(tx, method, [spec], {})
+    if isinstance(spec, ConstantVariable) and spec.value == "" and not isinstance(value, TensorVariable):
         return calls.call(tx, wrap_constant(str), [value], {})
     raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")
 
