@@ -64,7 +64,7 @@ def test_operators(x, n, s):
 
 @differential(x_n_s, graphs=1)
 def test_percent_and_format(x, n, s):
-    return "%d-%s-%5.1f" % (n, s, 2.5), "{:>5}{a}".format(n, a=s), "%(k)s" % {"k": n}, format(n, "b"), x
+    return "%d-%s-%5.1f" % (n, s, 2.5), "{:>5}{a}".format(n, a=s), "%(k)s" % {"k": n}, format(n, "b"), x + 1
 
 
 @differential(x_n_s)

@@ -58,6 +58,8 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any,
     made.__dict__.update(attrs)
     if cause is not MISSING:
         made.__cause__ = cause
+    if context is None and raised:
+        context = sys.exc_info()[1]  # what the caller was handling
     if context is not None:
         made.__context__ = context
     if raised:  # the interpreter relies on a caught exception having a traceback
@@ -70,6 +72,14 @@ def new_iterator(items: Any, index: int) -> Any:
     """Called by transformed code: an iterator over a list or tuple that stands at ``index``."""
     made = iter(items)
     made.__setstate__(index)  # type: ignore[attr-defined]
+    return made
+
+
+def new_dict_iterator(mapping: dict, index: int) -> Any:
+    """Called by transformed code: an iterator over a dict that has given ``index`` keys."""
+    made = iter(mapping)
+    for _ in range(index):
+        next(made)
     return made
 
 
@@ -494,6 +504,16 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
             cg.op("LOAD_CONST", part)
         cg.call(3)
         cg.call(1)
+    elif isinstance(origin, DictVariable) and origin.cls is dict and all(
+            a is b for (a, _), b in zip(origin.items.values(), t.items, strict=False)) and len(origin.items) == len(t.items):
+        if t.broken or origin.source is not None and origin.mutated:
+            raise Unreconstructible("an iterator over a dict that has changed")
+        cg.load_object(new_dict_iterator)
+        cg.load(origin)
+        cg.op("LOAD_CONST", t.index)
+        cg.call(2)
+    elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):
+        raise Unreconstructible("an iterator over a container that has changed")
     else:
         cg.load_object(iter)
         cg.load_many(t.items[t.index :])

@@ -202,6 +202,7 @@ def build_list(tx: Tx, inst: Instruction) -> None:
 @rule("BUILD_SET")
 def build_set(tx: Tx, inst: Instruction) -> None:
     result = SetVariable({})
+    result.grown = True
     for item in tx.popn(inst.arg):
         core.set_add(tx, result, realize(item, tx.state))
     tx.stack.append(result)

@@ -156,10 +156,12 @@ class DictVariable(VariableTracker):
 
 
 class SetVariable(VariableTracker):
-    __slots__ = ("items", "value", "mutated", "cls", "changes")
+    __slots__ = ("items", "value", "mutated", "cls", "changes", "grown", "as_is")
 
     def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = set) -> None:
         self.changes = 0
+        self.grown = False  # made by adding one item after the other
+        self.as_is = value is not None  # ``items`` have the real set's order, while nothing changes
         self.items: dict[Any, VariableTracker] = items
         self.source = source
         self.value = value

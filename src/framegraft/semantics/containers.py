@@ -199,6 +199,18 @@ def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTrack
 # -- sets
 
 
+def ordered_items(s: SetVariable) -> list[VariableTracker]:
+    """A set's items in the order of its iteration, which hangs on hashes and on how the set came to be."""
+    if len(s.items) < 2 or s.as_is and not s.changes:
+        return list(s.items.values())
+    if s.grown and all(_is_plain_key(k) for k in s.items):
+        real: set = set()
+        for key in s.items:
+            real.add(key)
+        return [s.items[key] for key in real]
+    raise GraphBreak("unsupported_iterator", "the order of a set that the trace has changed")
+
+
 def set_add(tx: Any, s: VariableTracker, item: VariableTracker) -> None:
     s = payload_of(s)
     assert isinstance(s, SetVariable)

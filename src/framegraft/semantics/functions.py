@@ -423,6 +423,7 @@ def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 @constructs(set, frozenset)
 def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     result = SetVariable({}, cls=cls)
+    result.grown = not args or not isinstance(containers.payload_of(args[0]), (SetVariable, DictVariable))
     for item in iteration.unpack_iterable(tx, args[0]) if args else []:
         item = realize(item, tx.state)
         result.items.setdefault(containers.hash_key(tx, item), item)

@@ -22,7 +22,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls
+from . import attributes, calls, containers
 from .containers import ITERATE, complete, payload_of
 from .operators import apply
 from .outside import OutsideIteratorVariable
@@ -54,7 +54,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
     if isinstance(obj, DictVariable):
         return IteratorVariable([key for key, _ in complete(tx, obj).values()], obj)
     if isinstance(obj, SetVariable):
-        return IteratorVariable(list(obj.items.values()), obj)
+        return IteratorVariable(containers.ordered_items(obj), obj)
     if isinstance(obj, ConstantVariable):
         try:
             values = list(obj.value)
@@ -107,6 +107,8 @@ def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
         iterator.broken = True
         kind = "dictionary" if isinstance(origin, DictVariable) else "Set"
         raise UserRaise(user_error(RuntimeError, f"{kind} changed size during iteration"))
+    if isinstance(origin, SetVariable):
+        raise GraphBreak("unsupported_iterator", "a set that changes while it is iterated")
     now = list(origin.items.values())
     if any((a[0] if isinstance(a, tuple) else a) is not b for a, b in zip(now, iterator.items, strict=True)):
         raise GraphBreak("unsupported_iterator", "a container that changes its keys while it is iterated")

@@ -309,6 +309,8 @@ def set_add(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTrac
 @method(SetVariable, "update")
 def set_update(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
     for other in args:
+        if isinstance(containers.payload_of(other), (SetVariable, DictVariable)):
+            obj.grown = False
         for item in iteration.unpack_iterable(tx, other):
             containers.set_add(tx, obj, realize(item, tx.state))
     return NONE
@@ -319,6 +321,7 @@ def set_discard(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> Variable
     raise_missing = containers.hash_key(tx, args[0]) not in obj.items
     if not raise_missing:
         del obj.items[containers.hash_key(tx, args[0])]
+        obj.grown = False
         containers.changing(tx, obj)
     return NONE
 

@@ -393,6 +393,10 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
             values = [realize(i, tx.state) for i in b.items]
             if all(isinstance(v, ConstantVariable) for v in values):
                 return fold(operator.mod, [a, ConstantVariable(tuple(v.value for v in values))])  # type: ignore[attr-defined]
+        if isinstance(b, DictVariable):
+            pairs = [(k, realize(v, tx.state)) for k, v in containers.complete(tx, b).values()]
+            if all(isinstance(i, ConstantVariable) for pair in pairs for i in pair):
+                return fold(operator.mod, [a, ConstantVariable({k.value: v.value for k, v in pairs})])  # type: ignore[attr-defined]
         raise GraphBreak("untraceable_call", "formatting of an object with %")
     return None
 

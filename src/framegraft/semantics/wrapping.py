@@ -44,7 +44,9 @@ def wrap_constant(value: Any) -> VariableTracker:
     if cls is tuple:
         return TupleVariable([wrap_constant(v) for v in value])
     if cls is frozenset:
-        return SetVariable({v: constant(v) for v in value}, cls=frozenset)
+        made = SetVariable({v: constant(v) for v in value}, cls=frozenset)
+        made.as_is = True
+        return made
     if cls is slice:
         return SliceVariable([wrap_constant(v) for v in (value.start, value.stop, value.step)])
     return ObjectVariable(value, cls, pinned(value))
