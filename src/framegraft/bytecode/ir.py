@@ -17,9 +17,13 @@ class ExceptionHandler:
 
 
 class Instruction:
-    """One operation. ``offset`` is the byte offset in the original code, -1 for synthesised instructions."""
+    """One operation. ``offset`` is the byte offset in the original code, -1 for synthesised instructions.
 
-    __slots__ = ("op", "arg", "target", "offset", "positions", "handler", "index", "run")
+    ``run`` and ``place`` belong to the interpreter: the rule, and the index among the instructions that resume functions
+    are made of (-1: none can go on there).
+    """
+
+    __slots__ = ("op", "arg", "target", "offset", "positions", "handler", "index", "run", "place")
 
     def __init__(self, op: str, arg: Any = None) -> None:
         self.op = op
@@ -30,6 +34,7 @@ class Instruction:
         self.handler: ExceptionHandler | None = None
         self.index = -1
         self.run: Any = None
+        self.place = -1
 
     def __repr__(self) -> str:
         to = f" -> {self.target.index}" if self.target is not None else ""

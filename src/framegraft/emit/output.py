@@ -9,11 +9,11 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
 from ..model.source import instr
-from ..model.value import LazyVariable, TensorVariable, VariableTracker
+from ..model.value import ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
 from .codegen import Codegen, children
-from .resume import CELL, ResumePoint, live_at, resume_code
+from .resume import CELL, ResumePoint, body_of, live_at, origin_of, resume_code
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
@@ -42,7 +42,8 @@ class Segment:
     # -- a broken trace
 
     def finish_break(self, inst: Instruction) -> list[Instruction]:
-        if inst.op in CANNOT_RUN or inst.offset < 0:
+        body_of(origin_of(self.root.code))
+        if inst.op in CANNOT_RUN or inst.place < 0:
             raise GraphBreak("skipped_frame", f"a break at {inst.op}")
         root = self.root
         targets = _successors(root, inst)
@@ -63,6 +64,8 @@ class Segment:
 
     def _run_instruction(self, inst: Instruction, targets: list[Instruction], bound: set[str]) -> None:
         cg, depth = self.cg, len(self.root.stack)
+        if inst.op in ("LOAD_FAST", "DELETE_FAST") and inst.arg not in self.root.locals and inst.arg in self.state.parameters:
+            cg.op("DELETE_FAST", inst.arg)  # the program has deleted it: the instruction raises
         copy = self._executable(inst)
         copy.positions = inst.positions
         cg.emit(copy)
@@ -158,9 +161,21 @@ class Segment:
     def _push_stack(self, stack: list[VariableTracker]) -> None:
         cg = self.cg
         index = 0
+        places: dict[int, int] = {}
+        if any(isinstance(item, PreviousException) and item.active for item in stack):
+            for item in stack:  # built while the caller's exception is still the one that is handled
+                value = item.current if isinstance(item, PreviousException) else item
+                if isinstance(value, ExceptionVariable) and value.source is None:
+                    cg.load(value)
+                    cg.op("POP_TOP")
         while index < len(stack):
             item = stack[index]
-            if isinstance(item, PreviousException):
+            if isinstance(item, PreviousException) and not item.active:
+                cg.op("LOAD_CONST", None)  # restored already; nothing looks at it any more
+            elif isinstance(item, PreviousException) and id(item) in places:
+                cg.op("COPY", index - places[id(item)])
+            elif isinstance(item, PreviousException):
+                places[id(item)] = index
                 # Handling the exception for real, so that sys.exc_info() and POP_EXCEPT agree.
                 cg.load(item.current)
                 cg.op("PUSH_EXC_INFO")

@@ -18,7 +18,6 @@ _ORIGIN: dict[int, CodeType] = {}  # id(resume code) -> the function's own code
 _KEEP: list[CodeType] = []
 _REWRITTEN: dict[int, list[Instruction]] = {}
 _LIVE: dict[int, list[frozenset[str]]] = {}
-_BY_OFFSET: dict[int, dict[int, int]] = {}
 
 STACK, CELL = "___stack", "___cell_"
 
@@ -32,6 +31,7 @@ def _clone(instructions: list[Instruction]) -> list[Instruction]:
     for inst in instructions:
         new = Instruction(inst.op, inst.arg)
         new.offset, new.positions, new.run, new.index = inst.offset, inst.positions, inst.run, inst.index
+        new.place = inst.place
         copies.append(new)
     for inst, new in zip(instructions, copies, strict=True):
         if inst.target is not None:
@@ -46,13 +46,21 @@ def body_of(code: CodeType) -> list[Instruction]:
     """The function's instructions as resume functions have them: ``super()`` gets its arguments spelt out."""
     found = _REWRITTEN.get(id(code))
     if found is None:
-        found = _clone(instructions_of(code))
+        original = instructions_of(code)
+        found = _clone(original)
         if "__class__" in code.co_freevars and code.co_argcount:
             found = _explicit_super(found, code)
         _REWRITTEN[id(code)] = found
         _KEEP.append(code)
         _LIVE[id(code)] = live_locals(found)
-        _BY_OFFSET[id(code)] = {inst.offset: inst.index for inst in found if inst.offset >= 0}
+        for place, inst in enumerate(found):
+            inst.place = place
+        rest = iter(found)
+        for inst in original:
+            match = next(rest)
+            inst.place = match.place
+            while match.op != inst.op:  # what was put in front of it belongs to it
+                match = next(rest)
     return found
 
 
@@ -79,7 +87,7 @@ class ResumePoint:
     def __init__(self, code: CodeType, target: Instruction, depth: int, bound: set[str], cells: list[str]) -> None:
         self.code = origin_of(code)
         body = body_of(self.code)
-        self.index = _BY_OFFSET[id(self.code)][target.offset]
+        self.index = target.place
         self.offset = target.offset
         self.depth = depth
         live = _LIVE[id(self.code)][self.index]
@@ -127,10 +135,10 @@ def _build(point: ResumePoint) -> CodeType:
 
 
 def live_at(code: CodeType, inst: Instruction) -> frozenset[str]:
-    """Live locals of the original function before an instruction (found by its offset)."""
+    """Live locals of the original function before an instruction."""
     origin = origin_of(code)
     body_of(origin)
-    return _LIVE[id(origin)][_BY_OFFSET[id(origin)][inst.offset]]
+    return _LIVE[id(origin)][inst.place]
 
 
 def arguments_loader(point: ResumePoint, cg: Any, load_cell: Any) -> None:

@@ -111,7 +111,8 @@ def load_closure(tx: Tx, inst: Instruction) -> None:
 @rule("STORE_CELL")
 def store_cell_slot(tx: Tx, inst: Instruction) -> None:
     cell = tx.pop()
-    assert isinstance(cell, CellVariable)
+    if not isinstance(cell, CellVariable):
+        raise GraphBreak("unsupported_opcode", "STORE_CELL of something other than a cell")
     tx.cells[inst.arg] = cell
 
 
@@ -375,7 +376,7 @@ def make_function(tx: Tx, inst: Instruction) -> None:
     code = core.need_constant(tx.pop(), "code")
     fn = FunctionVariable(code, tx.scope, code.co_qualname)
     if inst.arg & 8:
-        fn.closure = list(core.sequence_items(tx, tx.pop()))
+        fn.closure = [realize(c, tx.state) for c in core.sequence_items(tx, tx.pop())]  # type: ignore[misc]
     if inst.arg & 4:
         fn.annotations = tx.pop()
     if inst.arg & 2:

@@ -20,12 +20,16 @@ from .state import realize, set_context, user_error
 
 
 class PreviousException(VariableTracker):
-    """What PUSH_EXC_INFO saved: the stack item that POP_EXCEPT restores. ``current`` is the handled exception."""
+    """What PUSH_EXC_INFO saved: the stack item that POP_EXCEPT restores.
 
-    __slots__ = ("current",)
+    ``current`` is the handled exception; ``active`` until POP_EXCEPT, though the item may stay on the stack after it.
+    """
+
+    __slots__ = ("current", "active")
 
     def __init__(self, current: VariableTracker) -> None:
         self.current = current
+        self.active = True
         self.source = None
 
 
@@ -67,7 +71,7 @@ def push_exc_info(tx: Tx, inst: Instruction) -> None:
 def pop_except(tx: Tx, inst: Instruction) -> None:
     if not isinstance(tx.stack[-1], PreviousException):
         raise GraphBreak("raised_exception", "the handler was entered outside of the trace")
-    tx.stack.pop()
+    tx.stack.pop().active = False  # type: ignore[attr-defined]
     tx.state.exceptions.pop()
 
 
