@@ -173,4 +173,4 @@ def _leaves(g: Graph, i: int, block: Block) -> bool:
         return op == "POP_EXCEPT"
     if kind in ("for", "cleanup"):
         return op == "POP_TOP" and g.depth[i] == block.base
-    return g.handler[i] != block.handler and block.handler not in g.chain(g.handler[i])
+    return block.handler >= 0 and block.handler not in g.chain(g.handler[i])

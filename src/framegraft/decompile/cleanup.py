@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from .conditions import is_folded, negate
+
 
 def tidy(body: list[ast.stmt]) -> list[ast.stmt]:
     """Drops the ``return None`` at the end of a function."""
@@ -33,9 +35,7 @@ def strip(body: list[Any], says_nothing: Any) -> None:
         strip(last.body, says_nothing)
         strip(last.orelse, says_nothing)
         if not last.body:
-            if last.orelse:
-                from .conditions import negate
-
+            if last.orelse and not is_folded(last.test):
                 last.test, last.body, last.orelse = negate(last.test), last.orelse, []
             else:
                 last.body = [ast.Pass()]

@@ -19,7 +19,7 @@ from .stores import Impure
 if TYPE_CHECKING:
     from .walker import Walker
 
-_OPPOSITE: dict[Any, Any] = {ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In}
+_FOLDED = (ast.Is, ast.IsNot, ast.In, ast.NotIn)
 VALUE = -2  # target of an edge that keeps the condition's value as the value of the whole expression
 
 
@@ -36,9 +36,22 @@ def negate(test: ast.expr) -> ast.expr:
     """``not test``, without a double negation."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
         return test.operand
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _OPPOSITE:
-        return ast.Compare(test.left, [_OPPOSITE[type(test.ops[0])]()], test.comparators)
+    if getattr(test, "is_none_test", False):
+        return none_test(test.left, ast.Is() if isinstance(test.ops[0], ast.IsNot) else ast.IsNot())  # type: ignore[attr-defined]
     return ast.UnaryOp(ast.Not(), test)
+
+
+def none_test(node: ast.expr, op: ast.cmpop) -> ast.expr:
+    """``node is None`` or ``node is not None``: the jumps on None come from either."""
+    made = ast.Compare(node, [op], [ast.Constant(None)])
+    made.is_none_test = True  # type: ignore[attr-defined]
+    return made
+
+
+def is_folded(test: ast.expr) -> bool:
+    """Whether ``not test`` compiles to another operation: the compiler folds ``not a in b`` into ``a not in b``."""
+    return (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], _FOLDED)
+            and not getattr(test, "is_none_test", False))
 
 
 def _bool(op: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
@@ -172,7 +185,7 @@ class Conditions:
         if arg == "true":
             return Node(start, test, target, after)
         if arg != "false":
-            test = ast.Compare(test, [ast.IsNot() if arg == "none" else ast.Is()], [ast.Constant(None)])
+            test = none_test(test, ast.IsNot() if arg == "none" else ast.Is())
         return Node(start, test, after, target)
 
     def value_condition(self: Walker, i: int, stack: list) -> int:  # type: ignore[misc]
@@ -276,7 +289,7 @@ class Conditions:
             orelse, also = self.region(no, block, inner, stack)
             self.append_if(out, expr, body, falls, orelse)
             return (None, join) if falls or also else (False, -1)
-        if yes in block.cont and block.is_loop and yes < test.start and no not in follow:
+        if yes in block.cont and block.is_loop and yes < test.start and no not in follow and not self.is_comprehension:
             body, falls = [ast.Continue()], False
         else:
             body, falls = self.region(yes, block, follow, stack)
@@ -292,7 +305,7 @@ class Conditions:
             out.append(ast.Assert(negate(test), body[0].msg))
             out += orelse
             return
-        if not body and orelse:
+        if not body and orelse and not is_folded(test):
             body, orelse, test = orelse, [], negate(test)
         if not falls and orelse:
             out.append(ast.If(test, body, []))

@@ -278,6 +278,9 @@ def swap(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 def pop_top(w: Any, inst: Any, stack: list, out: Any) -> None:
     item = stack.pop()
+    below = stack[-1] if stack else None
+    if isinstance(below, ImportedName) and (item is below.origin or isinstance(item, ImportedName)):
+        return  # import a.b.c as d: only the last module stays
     if isinstance(item, Import):
         finish_import(item, out)
     elif isinstance(item, (Mark, Iter)):
@@ -314,7 +317,7 @@ def make_function(w: Any, inst: Any, stack: list, out: Any) -> None:
     if flags & 4:
         flat = pop(stack)
         names = flat.elts[::2]  # type: ignore[attr-defined]
-        made.annotations = {n.value: v for n, v in zip(names, flat.elts[1::2], strict=True)}  # type: ignore[attr-defined]
+        made.annotations = {n.value: w.annotation(v) for n, v in zip(names, flat.elts[1::2], strict=True)}  # type: ignore[attr-defined]
     if flags & 2:
         pairs = pop(stack)
         made.kwdefaults = {k.value: v for k, v in zip(pairs.keys, pairs.values, strict=True)}  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import DecompileError
 from .cleanup import tidy
 from .items import Definition, Function, Iter
-from .scopes import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS
+from .scopes import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_FUTURE_ANNOTATIONS, CO_GENERATOR, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS
 
 if TYPE_CHECKING:
     from .walker import Walker
@@ -88,6 +88,12 @@ class Functions:
             kind = ast.FunctionDef
         returns = made.annotations.get("return") if made else None
         return kind(name or self.name(code.co_name), args, self.body or [ast.Pass()], [], returns, lineno=0)
+
+    def annotation(self: Walker, node: ast.expr) -> ast.expr:  # type: ignore[misc]
+        """An annotation as it was written: ``from __future__ import annotations`` makes strings of them."""
+        if self.code.co_flags & CO_FUTURE_ANNOTATIONS and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return ast.parse(node.value, mode="eval").body
+        return node
 
     def lambda_expr(self: Walker, made: Function) -> ast.expr:  # type: ignore[misc]
         code = made.code

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .walker import Walker
 
 CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x1, 0x4, 0x8, 0x20, 0x80, 0x200
+CO_FUTURE_ANNOTATIONS = 0x1000000
 
 
 def parameter_count(code: Any) -> int:

@@ -34,6 +34,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         self.g = Graph(code)
         self.budget = 40 * self.g.n + 4000
         self.is_genexpr = code.co_name == "<genexpr>"
+        self.is_comprehension = code.co_name in ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
         self.is_expression = code.co_name == "<lambda>"
         self.floor = 0
         self.parallel: list[tuple[ast.expr, Any]] = []
@@ -50,7 +51,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         top = Block("function", None, 0, -1)
         stack: list = []
         start = 0
-        if self.code.co_name in ("<listcomp>", "<setcomp>", "<dictcomp>"):
+        if self.is_comprehension and not self.is_genexpr:
             start = 1 if self.g.ops[0].startswith("BUILD_") else 2  # behind RETURN_GENERATOR
             stack.append(Mark("result"))
             top.base = 1
