@@ -10,6 +10,9 @@ from .graph import Graph
 # kind: function, while, for, try, finally, with, handler (an except clause), cleanup (a finally body run by an exception)
 
 
+NOWHERE = -2  # behind a finally body that never gets to its end
+
+
 class Block:
     """A block statement around the code that is walked: the fblock of CPython's compile.c."""
 
@@ -93,10 +96,12 @@ def awaited(g: Graph, i: int) -> int:
 def behind_final(g: Graph, final: int, i: int) -> int:
     """The code behind the copy at ``i`` of the finally body that stands in the handler from ``final`` on.
 
-    Both are gone through in step. Ways on which they part (a ``return`` in the body) do not count.
+    Both are gone through in step. Ways on which they part (a ``return`` in the body) do not count. NOWHERE where the body
+    never gets to its end, -1 where there is no copy.
     """
     seen: set[tuple[int, int]] = set()
     todo = [(final, i)]
+    parted = False
     bottom = g.depth[final]
     while todo:
         a, b = todo.pop()
@@ -108,9 +113,10 @@ def behind_final(g: Graph, final: int, i: int) -> int:
         seen.add((a, b))
         pairs = g.step_together(a, b)
         if pairs is None:
+            parted = True
             continue
         todo += reversed(pairs)
-    return -1
+    return -1 if parted else NOWHERE
 
 
 def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
@@ -123,6 +129,8 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
     at, b, first, crossed = i, block, -1, False
     while True:
         behind = peel(g, at, b, False)
+        if behind == NOWHERE:
+            return "end", NOWHERE, None
         if behind < 0:
             break
         at = g.resolve(behind)
@@ -140,8 +148,6 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
             if outer.kind == "while" and at == outer.brk:
                 return "statement", -1, ast.Break()
         if returns_constant(g, at) and _all_trivial(outer):
-            if b is block and outer.kind == "function" and g.merges[g.block_of[at]]:
-                break
             return "return", at, None
         if not _leaves(g, at, outer):
             break

@@ -26,10 +26,12 @@ VALUE = -2  # target of an edge that keeps the condition's value as the value of
 class Node:
     """A condition with two ways on, or (``yes == no == VALUE``, ``is_value``) a plain value."""
 
-    __slots__ = ("start", "expr", "yes", "no", "is_value")
+    __slots__ = ("start", "expr", "yes", "no", "jumps_on", "is_value")
 
-    def __init__(self, start: int, expr: ast.expr, yes: int, no: int, is_value: bool = False) -> None:
-        self.start, self.expr, self.yes, self.no, self.is_value = start, expr, yes, no, is_value
+    def __init__(self, start: int, expr: ast.expr, yes: int, no: int, jumps_on: bool = False, is_value: bool = False) -> None:
+        self.start, self.expr, self.yes, self.no = start, expr, yes, no
+        self.jumps_on = jumps_on  # whether it jumps where the condition holds
+        self.is_value = is_value
 
 
 def negate(test: ast.expr) -> ast.expr:
@@ -88,21 +90,32 @@ def _pair(a: Node, b: Node, nodes: list[Node]) -> Node | None:
         return None
     if b.is_value:
         if a.yes == b.start and a.no == VALUE:
-            return Node(a.start, _bool(ast.And(), a.expr, b.expr), VALUE, VALUE, True)
+            return Node(a.start, _bool(ast.And(), a.expr, b.expr), VALUE, VALUE, is_value=True)
         if a.no == b.start and a.yes == VALUE:
-            return Node(a.start, _bool(ast.Or(), a.expr, b.expr), VALUE, VALUE, True)
+            return Node(a.start, _bool(ast.Or(), a.expr, b.expr), VALUE, VALUE, is_value=True)
         return None
     if a.yes == b.start:
         if a.no == b.no:
-            return Node(a.start, _bool(ast.And(), a.expr, b.expr), b.yes, b.no)
+            return Node(a.start, _bool(ast.And(), a.expr, b.expr), b.yes, b.no, b.jumps_on)
         if a.no == b.yes and a.no != VALUE:
-            return Node(a.start, _bool(ast.Or(), negate(a.expr), b.expr), b.yes, b.no)
+            if _flips(a, b):  # a and not b
+                return Node(a.start, _bool(ast.And(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
+            return Node(a.start, _bool(ast.Or(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
     elif a.no == b.start:
         if a.yes == b.yes:
-            return Node(a.start, _bool(ast.Or(), a.expr, b.expr), b.yes, b.no)
+            return Node(a.start, _bool(ast.Or(), a.expr, b.expr), b.yes, b.no, b.jumps_on)
         if a.yes == b.no and a.yes != VALUE:
-            return Node(a.start, _bool(ast.And(), negate(a.expr), b.expr), b.yes, b.no)
+            if _flips(a, b):  # a or not b
+                return Node(a.start, _bool(ast.Or(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
+            return Node(a.start, _bool(ast.And(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
     return None
+
+
+def _flips(a: Node, b: Node) -> bool:
+    """Whether the second condition rather than the first is the negated one: the one that jumps in the other sense."""
+    if VALUE in (b.yes, b.no) or is_folded(b.expr):
+        return False
+    return is_folded(a.expr) or b.jumps_on
 
 
 def _triple(a: Node, b: Node, c: Node, nodes: list[Node]) -> Node | None:
@@ -111,9 +124,9 @@ def _triple(a: Node, b: Node, c: Node, nodes: list[Node]) -> Node | None:
     if not (_only_from(b, nodes, a) and _only_from(c, nodes, a)):
         return None
     if a.yes == b.start and a.no == c.start:
-        return Node(a.start, ast.IfExp(a.expr, b.expr, c.expr), b.yes, b.no, b.is_value)
+        return Node(a.start, ast.IfExp(a.expr, b.expr, c.expr), b.yes, b.no, b.jumps_on, b.is_value)
     if a.no == b.start and a.yes == c.start:
-        return Node(a.start, ast.IfExp(negate(a.expr), b.expr, c.expr), b.yes, b.no, b.is_value)
+        return Node(a.start, ast.IfExp(negate(a.expr), b.expr, c.expr), b.yes, b.no, b.jumps_on, b.is_value)
     return None
 
 
@@ -183,7 +196,7 @@ class Conditions:
             return Node(start, test, yes, no)
         arg, target, after = g.insts[i].arg, g.target(i), g.next(i)
         if arg == "true":
-            return Node(start, test, target, after)
+            return Node(start, test, target, after, True)
         if arg != "false":
             test = none_test(test, ast.IsNot() if arg == "none" else ast.Is())
         return Node(start, test, after, target)
@@ -207,7 +220,7 @@ class Conditions:
             kind, at = self.expression(start, inner, join, rep)
             if kind == "value":
                 end = at
-                nodes.append(Node(start, as_expr(inner.pop()), VALUE, VALUE, True))
+                nodes.append(Node(start, as_expr(inner.pop()), VALUE, VALUE, is_value=True))
             else:
                 nodes.append(self.node(start, at, inner))
         reduce_nodes(nodes)

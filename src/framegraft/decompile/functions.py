@@ -71,7 +71,8 @@ class Functions:
                 declared = 0
         else:
             declared = 0
-        body[declared:declared] = self.declarations()
+        if not self.is_comprehension:
+            body[declared:declared] = self.declarations()
         self.body = body
 
     def definition(self: Walker, made: Function) -> Definition:  # type: ignore[misc]
@@ -140,6 +141,9 @@ class Functions:
         if kind is None:
             raise DecompileError(f"{code.co_name} is called with an iterator")
         inner = self.walk(code)
+        self.global_stores |= inner.global_stores  # a walrus stores into the function around
+        for name in inner.free_stores:
+            (self.free_stores if name in self.code.co_freevars else self.bound).add(name)
         loops: list[ast.comprehension] = []
         statement: Any = inner.body
         while True:

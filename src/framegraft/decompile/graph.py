@@ -17,12 +17,34 @@ _EXITS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 _TAIL = 5  # canonical instructions of the longest exit block that the compiler copies (four raw ones)
 
 
+def instructions_of(code: CodeType) -> list[Instruction]:
+    """Reachable canonical instructions, with jumps that keep a condition threaded through those that test it again.
+
+    The compiler does so itself (``optimize_basic_block``), but only for jumps on one line.
+    """
+    insts = remove_unreachable(decode(code))
+    for i, inst in enumerate(insts):
+        target = inst.target
+        if target is None or inst.op != "POP_JUMP_IF" or target.op != "COPY" or not i:
+            continue
+        again = insts[target.index + 1]
+        keeps = insts[i - 1].op == "COPY" and insts[i - 1].offset == inst.offset >= 0
+        if keeps and again.op == "POP_JUMP_IF" and again.offset == target.offset and again.arg in ("true", "false"):
+            if again.arg == inst.arg:
+                inst.target = again.target
+            else:  # the value is dropped there: a jump that does not keep it
+                inst.target = insts[target.index + 3]
+                insts[i - 1].op = insts[i + 1].op = "JUMP"
+                insts[i - 1].target, insts[i + 1].target = inst, insts[i + 2]
+    return insts
+
+
 class Graph:
     """Instructions of one code object and what is derived from them, most of it on demand."""
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
-        self.insts: list[Instruction] = remove_unreachable(decode(code))
+        self.insts: list[Instruction] = instructions_of(code)
         self.n = len(self.insts)
         self.depth: list[int] = stack_depths(self.insts)  # type: ignore[assignment]
         self.ops = [inst.op for inst in self.insts]

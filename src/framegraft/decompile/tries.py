@@ -92,7 +92,7 @@ class Tries:
 
     def after_try(self: Walker, made: Any, inside: Block, falls: bool, ends: list[int], block: Block, stack: list) -> int:  # type: ignore[misc]
         """Fills in ``else``; what comes behind the statement."""
-        normal = inside.exits[0] if falls and inside.exits else -1
+        normal = max(inside.exits) if falls and inside.exits else -1
         end = max(ends, key=lambda e: (ends.count(e), e)) if ends else normal
         if normal >= 0 and normal != end:
             made.orelse, also = self.region(normal, block, frozenset((end,)), stack)
@@ -134,7 +134,7 @@ class Tries:
             out.append(body[0])
         else:
             out.append(ast.Try(body or [ast.Pass()], [], [], finalbody or [ast.Pass()]))
-        return inside.exits[0] if falls and inside.exits else -1
+        return max(inside.exits) if falls and inside.exits else -1
 
     # -- with
 

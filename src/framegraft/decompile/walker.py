@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from ..errors import DecompileError
-from .blocks import Block, awaited, leave, peel
+from .blocks import NOWHERE, Block, awaited, leave, peel
 from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
@@ -212,6 +212,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         b: Block | None = block
         while b is not None:
             i = peel(g, i, b, True)
+            if i == NOWHERE:
+                return True
             if i < 0:
                 return False
             i = g.resolve(i)
