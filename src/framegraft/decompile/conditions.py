@@ -291,7 +291,9 @@ class Conditions:
 
     def if_statement(self: Walker, test: Node, blocks: set[int], block: Block, follow: Any, stack: list, out: list) -> tuple[bool | None, int]:  # type: ignore[misc]
         yes, no, expr = test.yes, test.no, test.expr
-        if no < yes and not (no in block.cont and no < test.start):
+        if is_folded(expr):
+            pass  # cannot be negated
+        elif no < yes and not (no in block.cont and no < test.start):
             yes, no, expr = no, yes, negate(expr)
         elif yes < test.start and yes not in block.cont and no > test.start:
             yes, no, expr = no, yes, negate(expr)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from types import CodeType
 from typing import Any
 
@@ -49,6 +50,7 @@ _COMPARE = {operator.lt: ast.Lt, operator.le: ast.LtE, operator.eq: ast.Eq, oper
             operator.ge: ast.GtE, operator.is_: ast.Is, operator.is_not: ast.IsNot, ops.contains: ast.In,
             ops.not_contains: ast.NotIn}
 _UNARY = {operator.pos: ast.UAdd, operator.neg: ast.USub, operator.not_: ast.Not, operator.invert: ast.Invert}
+_PLAIN_FORMAT = re.compile(r"%(?:%|-?\d*(?:\.\d+)?[sra])")
 _BIG_DICT = 17  # pairs in each part of a big dict display: STACK_USE_GUIDELINE / 2 + 2
 
 
@@ -102,9 +104,23 @@ def apply(w: Any, inst: Any, stack: list, out: Any) -> None:
     if fn is operator.getitem:
         stack.append(ast.Subscript(left, right, LOAD))
     elif fn in _BINARY:
+        if fn is operator.mod:
+            left = _unformatted(left, right)
         stack.append(ast.BinOp(left, _BINARY[fn](), right))
     else:
         stack.append(Aug(left, _INPLACE[fn](), right))
+
+
+def _unformatted(left: ast.expr, right: ast.expr) -> ast.expr:
+    """The compiler makes f-strings of ``'%s' % (x,)`` (``optimize_format``), so what is left was one before."""
+    if isinstance(left, ast.Constant) and isinstance(left.value, str) and isinstance(right, ast.Tuple) and not _literal(right):
+        if not _PLAIN_FORMAT.sub("", left.value).count("%"):
+            return ast.JoinedStr([left])
+    return left
+
+
+def _literal(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) or isinstance(node, ast.Tuple) and all(_literal(e) for e in node.elts)
 
 
 def compare(left: Any, op: ast.cmpop, right: ast.expr, stack: list) -> None:
@@ -283,6 +299,8 @@ def pop_top(w: Any, inst: Any, stack: list, out: Any) -> None:
         return  # import a.b.c as d: only the last module stays
     if isinstance(item, Import):
         finish_import(item, out)
+    elif isinstance(item, ImportedName):
+        finish_import(item.origin, out)
     elif isinstance(item, (Mark, Iter)):
         raise DecompileError("the stack under a block is touched")
     else:

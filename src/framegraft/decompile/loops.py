@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
 from .blocks import Block, awaited
-from .conditions import Node, negate
+from .conditions import Node, is_folded, negate
 from .items import Iter, Slot, as_expr
 from .stores import Impure
 
@@ -103,6 +103,20 @@ class Loops:
                 copies |= self.test_copies(i, body)
         return self.while_loop(i, test, copies, block, follow, stack, out)
 
+    def opens_loop(self: Walker, i: int, block: Block) -> bool:  # type: ignore[misc]
+        """Whether a loop begins at ``i`` outside of the ``try`` statements that begin there, too: it jumps back from
+        outside of them."""
+        g = self.g
+        if i not in g.back:
+            return False
+        chain = g.chain(g.handler[i])
+        if g.handler[i] == block.handler:
+            return True
+        if block.handler >= 0 and block.handler not in chain:
+            return False
+        outermost = chain[chain.index(block.handler) - 1] if block.handler >= 0 else chain[-1]
+        return any(outermost not in g.chain(g.handler[j]) for j in g.back[i])
+
     def loop_test(self: Walker, i: int, block: Block, stack: list) -> Node | None:  # type: ignore[misc]
         """The test that code at ``i`` begins with, None where it begins with something else."""
         inner = list(stack)
@@ -158,6 +172,8 @@ class Loops:
                 leaving = test.no if ins[0] else test.yes
         if leaving is not None and not copies and any(e != leaving for e in exits):
             leaving = None  # more likely ``while True`` with a break first
+        if leaving is not None and leaving == test.yes and is_folded(test.expr):  # type: ignore[union-attr]
+            leaving = None
         if leaving is None or test is None:
             loop.brk = self.break_target(exits, -1)
             first, expr = i, ast.Constant(True)

@@ -108,6 +108,7 @@ def _store_import(w: Any, value: Any, target: ast.expr, stack: list, out: list |
         return
     origin = value.origin
     if origin.fromlist is None:  # import a.b as c
+        origin.names.append(ast.alias(name))
         emit(out, ast.Import([ast.alias(origin.module, name)]))
         return
     origin.names.append(ast.alias(value.name, None if w.name(value.name) == name else name))
@@ -115,6 +116,7 @@ def _store_import(w: Any, value: Any, target: ast.expr, stack: list, out: list |
 
 def finish_import(origin: Import, out: list | None) -> None:
     """The module is popped once every name is taken from it."""
-    if origin.fromlist is None:
+    if origin.fromlist is not None:
+        emit(out, ast.ImportFrom(origin.module or None, origin.names, origin.level))
+    elif not origin.names:
         raise DecompileError("a module is imported and dropped")
-    emit(out, ast.ImportFrom(origin.module or None, origin.names, origin.level))

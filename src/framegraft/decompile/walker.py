@@ -168,23 +168,22 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 return True, i
             if op == "POP_TOP" or op == "POP_EXCEPT":
                 pass  # no statement begins with these
-            elif handler == block.handler:
-                if i in g.back:
+            else:
+                if self.opens_loop(i, block):
                     after = self.maybe_while(i, block, follow, stack, out)
                     if after < 0:
                         return False, i
                     if after != i:
                         i, entering = g.resolve(after), False
                         continue
-                return None, i
-            elif op == "GET_ANEXT" or op == "RETURN_VALUE":
-                return None, i
-            elif block.handler < 0 or block.handler in g.chain(handler):
-                after = self.try_statement(i, block, follow, stack, out)
-                if after < 0:
-                    return False, i
-                i, entering = g.resolve(after), False
-                continue
+                if handler == block.handler or op == "GET_ANEXT" or op == "RETURN_VALUE":
+                    return None, i
+                if block.handler < 0 or block.handler in g.chain(handler):
+                    after = self.try_statement(i, block, follow, stack, out)
+                    if after < 0:
+                        return False, i
+                    i, entering = g.resolve(after), False
+                    continue
             how, where, node = leave(g, i, block)
             if how == "end":
                 block.exits.append(where)
