@@ -48,6 +48,10 @@ class InternalError(FramegraftError):
     """A bug of Framegraft. In production the frame runs in eager mode, with a warning that asks for a report."""
 
 
+class DecompileError(FramegraftError):
+    """Code that cannot be turned back into source that is proven to do the same."""
+
+
 class RecompileLimitExceeded(FramegraftError):
     """A code object reached ``config.cache_size_limit`` entries where falling back to eager is not allowed."""
 

@@ -3,6 +3,7 @@
 from .errors import (
     BackendCompilerFailed,
     ConfigError,
+    DecompileError,
     FramegraftError,
     InternalError,
     InvalidBackend,
@@ -13,6 +14,7 @@ from .errors import (
 __all__ = [
     "BackendCompilerFailed",
     "ConfigError",
+    "DecompileError",
     "FramegraftError",
     "InternalError",
     "InvalidBackend",

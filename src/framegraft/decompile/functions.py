@@ -1,0 +1,176 @@
+"""Code objects inside of code objects: ``def``, ``lambda``, ``class``, comprehensions; and signatures."""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DecompileError
+from .cleanup import tidy
+from .items import Definition, Function, Iter
+from .scopes import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_FUTURE_ANNOTATIONS, CO_GENERATOR, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS
+
+if TYPE_CHECKING:
+    from .walker import Walker
+
+_COMPREHENSIONS = {"<listcomp>": ast.ListComp, "<setcomp>": ast.SetComp, "<dictcomp>": ast.DictComp,
+                   "<genexpr>": ast.GeneratorExp}
+
+
+def parameters(code: CodeType, made: Function | None, name: Any) -> ast.arguments:
+    """The signature of a code object, with the defaults and annotations that its function is made with."""
+    names = list(code.co_varnames)
+    notes = made.annotations if made else {}
+
+    def arg(n: str) -> ast.arg:
+        return ast.arg(name(n), notes.get(n))
+
+    count, only = code.co_argcount, code.co_kwonlyargcount
+    plain = [arg(n) for n in names[:count]]
+    keyword_only = [arg(n) for n in names[count : count + only]]
+    at = count + only
+    vararg = kwarg = None
+    if code.co_flags & CO_VARARGS:
+        vararg = arg(names[at])
+        at += 1
+    if code.co_flags & CO_VARKEYWORDS:
+        kwarg = arg(names[at])
+    keyword_defaults = [made.kwdefaults.get(a.arg) if made else None for a in keyword_only]
+    positional_only = code.co_posonlyargcount
+    defaults = list(made.defaults) if made else []
+    return ast.arguments(plain[:positional_only], plain[positional_only:], vararg, keyword_only, keyword_defaults, kwarg, defaults)
+
+
+class Functions:
+    """The walker's part for nested code objects."""
+
+    def walk(self: Walker, code: CodeType) -> Walker:  # type: ignore[misc]
+        """A walker for a nested code object, with ``body`` filled in; each code object is walked once."""
+        found = self.nested.get(id(code))
+        if found is None:
+            found = self.nested[id(code)] = type(self)(code, self)
+            found.walk_body()
+        if found.has_places:
+            self.has_places = True
+        return found
+
+    def walk_body(self: Walker) -> None:  # type: ignore[misc]
+        body = tidy(self.statements())
+        code = self.code
+        if code.co_flags & CO_OPTIMIZED:
+            flags = code.co_flags
+            if flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not any(op == "YIELD_VALUE" and inst.arg != "await" for op, inst in zip(
+                self.g.ops, self.g.insts, strict=True
+            )):
+                body.append(ast.If(ast.Constant(False), [ast.Expr(ast.Yield(None))], []))
+            if code.co_consts and isinstance(code.co_consts[0], str) and not code.co_name.startswith("<"):
+                body.insert(0, ast.Expr(ast.Constant(code.co_consts[0])))
+                declared = 1
+            else:
+                declared = 0
+        else:
+            declared = 0
+        if not self.is_comprehension:
+            body[declared:declared] = self.declarations()
+        self.body = body
+
+    def definition(self: Walker, made: Function) -> Definition:  # type: ignore[misc]
+        code = made.code
+        inner = self.walk(code)
+        return Definition(inner.function_node(made))
+
+    def function_node(self: Walker, made: Function | None, name: str = "") -> Any:  # type: ignore[misc]
+        code = self.code
+        args = parameters(code, made, self.name)
+        if made and code.co_flags & CO_COROUTINE or code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
+            kind: Any = ast.AsyncFunctionDef
+        else:
+            kind = ast.FunctionDef
+        returns = made.annotations.get("return") if made else None
+        return kind(name or self.name(code.co_name), args, self.body or [ast.Pass()], [], returns, lineno=0)
+
+    def annotation(self: Walker, node: ast.expr) -> ast.expr:  # type: ignore[misc]
+        """An annotation as it was written: ``from __future__ import annotations`` makes strings of them."""
+        if self.code.co_flags & CO_FUTURE_ANNOTATIONS and isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return ast.parse(node.value, mode="eval").body
+        return node
+
+    def lambda_expr(self: Walker, made: Function) -> ast.expr:  # type: ignore[misc]
+        code = made.code
+        if not code.co_flags & CO_OPTIMIZED:
+            placeholder = ast.Name("__class_body", ast.Load())
+            placeholder.function_ = made  # type: ignore[attr-defined]
+            return placeholder
+        if code.co_name != "<lambda>":
+            raise DecompileError(f"{code.co_name} is used in an unknown way")
+        inner = self.walk(code)
+        return ast.Lambda(parameters(code, made, inner.name), inner.lambda_body())
+
+    def lambda_body(self: Walker) -> ast.expr:  # type: ignore[misc]
+        body = self.body
+        if not body:
+            return ast.Constant(None)
+        if len(body) != 1 or not isinstance(body[0], ast.Return) or body[0].value is None:
+            raise DecompileError("a lambda with statements in it")
+        return body[0].value
+
+    def class_body(self: Walker, arguments: list) -> Any:  # type: ignore[misc]
+        return getattr(arguments[0], "function_", None)
+
+    def class_definition(self: Walker, made: Function, bases: list, keywords: list) -> ast.ClassDef:  # type: ignore[misc]
+        inner = self.walk(made.code)
+        body = inner.body
+        drop = 0
+        declared = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
+        rest = body[len(declared) :]
+        while drop < len(rest) and drop < 2 and _assigned(rest[drop]) in ("__module__", "__qualname__"):
+            drop += 1
+        rest = rest[drop:]
+        if rest and isinstance(rest[-1], ast.Return):
+            value = rest.pop().value
+            if isinstance(value, ast.NamedExpr) or rest and _assigned(rest[-1]) == "__classcell__":
+                pass
+        if rest and _assigned(rest[0]) == "__doc__" and isinstance(rest[0].value, ast.Constant) and isinstance(rest[0].value.value, str):
+            rest[0] = ast.Expr(rest[0].value)
+        return ast.ClassDef(self.name(made.code.co_name), bases, keywords, declared + rest or [ast.Pass()], [])
+
+    def comprehension(self: Walker, made: Function, iterator: Iter) -> ast.expr:  # type: ignore[misc]
+        code = made.code
+        kind = _COMPREHENSIONS.get(code.co_name)
+        if kind is None:
+            raise DecompileError(f"{code.co_name} is called with an iterator")
+        inner = self.walk(code)
+        self.global_stores |= inner.global_stores  # a walrus stores into the function around
+        for name in inner.free_stores:
+            (self.free_stores if name in self.code.co_freevars else self.bound).add(name)
+        loops: list[ast.comprehension] = []
+        statement: Any = inner.body
+        while True:
+            statement = [s for s in statement if not isinstance(s, ast.Return)] if not loops else statement
+            if len(statement) != 1:
+                raise DecompileError("a comprehension of unknown shape")
+            node = statement[0]
+            if isinstance(node, (ast.For, ast.AsyncFor)) and not node.orelse:
+                loops.append(ast.comprehension(node.target, node.iter, [], int(isinstance(node, ast.AsyncFor))))
+                statement = node.body
+            elif isinstance(node, ast.If) and not node.orelse and loops:
+                loops[-1].ifs.append(node.test)
+                statement = node.body
+            elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield) and loops:
+                break
+            else:
+                raise DecompileError("a comprehension of unknown shape")
+        loops[0].iter = iterator.node
+        value: Any = node.value.value
+        if kind is ast.DictComp:
+            return ast.DictComp(value.keys[0], value.values[0], loops)
+        return kind(value if value is not None else ast.Constant(None), loops)
+
+
+def _assigned(node: Any) -> str | None:
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+        return node.targets[0].id
+    return None
+
+

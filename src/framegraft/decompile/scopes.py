@@ -1,0 +1,99 @@
+"""Names: which are local, global or free, and what must be declared for the compiler to see them so."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DecompileError
+
+if TYPE_CHECKING:
+    from .walker import Walker
+
+CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS, CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 0x1, 0x4, 0x8, 0x20, 0x80, 0x200
+CO_FUTURE_ANNOTATIONS = 0x1000000
+
+
+def parameter_count(code: Any) -> int:
+    return code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
+
+
+class Scopes:
+    """The walker's part for names."""
+
+    def init_scopes(self: Walker) -> None:  # type: ignore[misc]
+        code = self.code
+        self.is_function = bool(code.co_flags & CO_OPTIMIZED)
+        self.bound: set[str] = set(code.co_varnames[: parameter_count(code)])
+        self.global_stores: set[str] = set()
+        self.free_stores: set[str] = set()
+        self.names_seen: set[str] = set()
+
+    def name(self: Walker, name: str) -> str:  # type: ignore[misc]
+        """A name as the source has it; DecompileError for one that cannot stand there."""
+        self.names_seen.add(name)
+        if name == ".0" or name.isidentifier() and not keyword.iskeyword(name):
+            return name
+        if name in ("None", "True", "False"):
+            raise DecompileError(f"a variable is named {name}")
+        raise DecompileError(f"{name!r} is no name that source can have")
+
+    def unmangled(self: Walker, name: str) -> str:  # type: ignore[misc]
+        return name
+
+    def note_store(self: Walker, inst: Any) -> None:  # type: ignore[misc]
+        op, name = inst.op, inst.arg
+        if op.endswith("_GLOBAL"):
+            self.global_stores.add(name)
+        elif op.endswith("_DEREF") and name in self.code.co_freevars:
+            self.free_stores.add(name)
+        else:
+            self.bound.add(name)
+
+    def const_index(self: Walker, value: Any) -> int:  # type: ignore[misc]
+        for at, item in enumerate(self.code.co_consts):
+            if item is value:
+                return at
+        raise DecompileError("a constant without a literal")
+
+    def annotation_for(self: Walker, target: ast.expr) -> Any:  # type: ignore[misc]
+        return None
+
+    def declarations(self: Walker) -> list[ast.stmt]:  # type: ignore[misc]
+        """``global`` and ``nonlocal`` statements, and the declaration of locals that are never stored."""
+        code = self.code
+        out: list[ast.stmt] = []
+        globals_ = set(self.global_stores)
+        loaded_globals, loaded_locals, used = set(), set(), set()
+        for inst in self.g.insts:
+            op = inst.op
+            if op == "LOAD_GLOBAL":
+                loaded_globals.add(inst.arg)
+            elif op == "LOAD_FAST":
+                loaded_locals.add(inst.arg)
+            elif op.endswith(("_DEREF", "_CLOSURE")):
+                used.add(inst.arg)
+        outer = self.parent
+        while outer is not None:
+            if outer.is_function:
+                globals_ |= loaded_globals & outer.local_names()
+            outer = outer.parent
+        if globals_:
+            out.append(ast.Global(sorted(self.name(n) for n in globals_)))
+        free = set(self.free_stores)
+        if self.is_function:
+            free |= {n for n in code.co_freevars if n not in used and n != "__class__"}
+        else:
+            free |= {n for n in code.co_freevars if n not in used and n != "__class__" and False}
+        if free:
+            out.append(ast.Nonlocal(sorted(self.name(n) for n in free)))
+        if self.is_function:
+            missing = (loaded_locals | {n for n in code.co_cellvars}) - self.bound
+            for name in sorted(missing):
+                out.append(ast.AnnAssign(ast.Name(self.name(name), ast.Store()), ast.Constant(None), None, 1))
+        return out
+
+    def local_names(self: Walker) -> set[str]:  # type: ignore[misc]
+        code = self.code
+        return {*code.co_varnames, *code.co_cellvars, *code.co_freevars}

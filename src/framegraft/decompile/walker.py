@@ -1,0 +1,289 @@
+"""From instructions to statements: one walk along the control flow, a region at a time.
+
+The walk mirrors ``compile.c`` of CPython 3.11: what a statement compiles to is fixed, so the statement is told from the
+first instruction that only it writes. The result is checked by compiling it again (see ``verify``); a wrong guess costs
+a refusal, never a wrong answer.
+"""
+
+from __future__ import annotations
+
+import ast
+from types import CodeType
+from typing import Any
+
+from ..errors import DecompileError
+from .blocks import NOWHERE, Block, awaited, leave, peel
+from .conditions import Conditions
+from .expressions import RULES
+from .functions import Functions
+from .graph import Graph
+from .items import AssertionClass, Item, Mark, Slot, as_expr
+from .loops import Loops
+from .match import Matches
+from .scopes import Scopes
+from .stores import Impure
+from .tries import Tries
+
+
+class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
+    """Decompiles one code object; code objects inside of it get walkers of their own."""
+
+    def __init__(self, code: CodeType, parent: Walker | None = None) -> None:
+        self.code = code
+        self.parent = parent
+        self.g = Graph(code)
+        self.budget = 40 * self.g.n + 4000
+        self.is_genexpr = code.co_name == "<genexpr>"
+        self.is_comprehension = code.co_name in ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
+        self.is_expression = code.co_name == "<lambda>"
+        self.floor = 0
+        self.parallel: list[tuple[ast.expr, Any]] = []
+        self.pushed: list[Any] = []
+        self.has_places = parent.has_places if parent else False
+        self.has_annotations = False
+        self.consumed: set[int] = set()  # backward jumps that belong to loops walked already
+        self.nested: dict[int, Walker] = {}
+        self.body: list[ast.stmt] = []
+        self.init_scopes()
+
+    def statements(self) -> list[ast.stmt]:
+        """The body of the code object."""
+        top = Block("function", None, 0, -1)
+        stack: list = []
+        start = 0
+        if self.is_comprehension and not self.is_genexpr:
+            start = 1 if self.g.ops[0].startswith("BUILD_") else 2  # behind RETURN_GENERATOR
+            stack.append(Mark("result"))
+            top.base = 1
+        out, _ = self.region(start, top, frozenset(), stack)
+        return out
+
+    # -- a region: statements one behind the other
+
+    def region(self, i: int, block: Block, follow: Any, stack: list, entering: bool = False) -> tuple[list[ast.stmt], bool]:
+        """Statements from ``i`` on, and whether control gets to their end: to ``follow`` or out of ``block`` normally.
+
+        ``stack``: the entries below the statements, with those that wait for a store on top (the value of a ``for``).
+        ``entering``: ``i`` is the header of the endless loop ``block``, which is not left at once therefore.
+        """
+        g = self.g
+        out: list[ast.stmt] = []
+        stack = list(stack)
+        base = block.base
+        self.floor = base
+        ops, insts = g.ops, g.insts
+        start = i
+        while True:
+            self.budget -= 1
+            if self.budget < 0:
+                raise DecompileError("the control flow is too tangled")
+            if len(stack) == base:
+                i = g.resolve(i)
+                ended, i = self.boundary(i, block, () if entering else follow, stack, out, entering)
+                entering = False
+                if ended is not None:
+                    return out, ended
+                if i < 0:
+                    return out, False
+                self.floor = base
+                start = i
+                self.pushed = []
+                if len(stack) != base:
+                    continue
+            op = ops[i]
+            rule = RULES.get(op)
+            if rule is not None:
+                if len(stack) > base and (op == "SWAP" or g.handler[i] != block.handler) and self.is_return(i, block, stack):
+                    out.append(ast.Return(as_expr(stack.pop())))
+                    return out, False
+                if op == "COPY":
+                    if self.is_keep(i):
+                        i = self.value_condition(i, stack)
+                        continue
+                    if self.starts_match(i, block, stack):
+                        ended, i = self.match_statement(i, block, follow, stack, out)
+                        if ended is not None:
+                            return out, ended
+                        continue
+                elif op == "SWAP":
+                    after = self.chained(i, stack)
+                    if after >= 0:
+                        i = after
+                        continue
+                rule(self, insts[i], stack, out)
+                i += 1
+            elif op == "POP_JUMP_IF":
+                result = self.conditional(i, start, block, follow, stack, out)
+                if result[0] is not None:
+                    return out, result[0]
+                i = result[1]
+                if len(stack) == base:
+                    start = i
+            elif op == "RETURN_VALUE":
+                if isinstance(stack[-1], Mark) and stack[-1].kind == "result":
+                    return out, False
+                out.append(ast.Return(as_expr(stack.pop())))
+                return out, False
+            elif op == "RAISE_VARARGS":
+                out.append(self.raise_statement(insts[i].arg, stack))
+                return out, False
+            elif op == "JUMP":
+                i = g.target(i)
+            elif op in ("GET_AWAITABLE", "GET_YIELD_FROM_ITER"):
+                i = self.awaiting(i, stack)
+            elif op in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"):
+                i = self.with_statement(i, block, stack, out)
+                if i < 0:
+                    return out, False
+            elif op in ("FOR_ITER", "GET_ANEXT"):
+                i = self.for_statement(i, block, follow, stack, out)
+                if i < 0:
+                    return out, False
+            elif op == "GET_AITER":
+                self.async_iterator(stack)
+                i += 1
+            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "LOAD_MATCH"):
+                ended, i = self.match_statement(i, block, follow, stack, out)
+                if ended is not None:
+                    return out, ended
+            else:
+                raise DecompileError(f"{op} out of place at offset {insts[i].offset}")
+
+    def boundary(self, i: int, block: Block, follow: Any, stack: list, out: list, entering: bool) -> tuple[bool | None, int]:
+        """Between two statements: does the region end here (True, False), or at which instruction does it go on (None)?"""
+        g = self.g
+        while True:
+            if i in follow:
+                return True, i
+            if block.is_loop and not entering:
+                if i in block.cont:
+                    out.append(ast.Continue())
+                    return False, i
+                if block.kind == "while" and i == block.brk:
+                    out.append(ast.Break())
+                    return False, i
+            op = g.ops[i]
+            handler = g.handler[i]
+            if op == "RERAISE" and block.kind == "cleanup":
+                return True, i
+            if op == "POP_TOP" or op == "POP_EXCEPT":
+                pass  # no statement begins with these
+            else:
+                if self.opens_loop(i, block):
+                    after = self.maybe_while(i, block, follow, stack, out)
+                    if after < 0:
+                        return False, i
+                    if after != i:
+                        i, entering = g.resolve(after), False
+                        continue
+                if handler == block.handler or op == "GET_ANEXT" or op == "RETURN_VALUE":
+                    return None, i
+                if block.handler < 0 or block.handler in g.chain(handler):
+                    after = self.try_statement(i, block, follow, stack, out)
+                    if after < 0:
+                        return False, i
+                    i, entering = g.resolve(after), False
+                    continue
+            how, where, node = leave(g, i, block)
+            if how == "end":
+                block.exits.append(where)
+                return True, i
+            if how == "statement" and node is not None:
+                out.append(node)
+                return False, i
+            if how == "return":
+                out.append(ast.Return(self.constant_at(where)))
+                return False, i
+            raise DecompileError(f"a block is left in an unknown way at offset {g.insts[i].offset}")
+
+    def constant_at(self, i: int) -> ast.expr:
+        stack: list = []
+        RULES["LOAD_CONST"](self, self.g.insts[i], stack, None)
+        return as_expr(stack[0])
+
+    def is_return(self, i: int, block: Block, stack: list) -> bool:
+        """Whether the code at ``i`` leaves every block with the value on top, to return it."""
+        g = self.g
+        if len(stack) != block.base + 1 or isinstance(stack[-1], (Slot, Mark)):
+            return False
+        if g.ops[i] == "SWAP" and not isinstance(stack[-2] if len(stack) > 1 else None, Item):
+            return False
+        b: Block | None = block
+        while b is not None:
+            i = peel(g, i, b, True)
+            if i == NOWHERE:
+                return True
+            if i < 0:
+                return False
+            i = g.resolve(i)
+            b = b.parent
+        return g.ops[i] == "RETURN_VALUE"
+
+    # -- pieces of expressions with jumps of their own
+
+    def expression(self, i: int, stack: list, stop: int, rep: Any, until: str = "") -> tuple[str, int]:
+        """Runs an expression from ``i`` on: ``("value", i)`` at ``stop``, or ``("jump", i)`` at a conditional jump of the
+        expression that the caller reads, with the condition on top, or ``("until", i)`` at an operation of that name.
+        Impure or DecompileError where there is no expression."""
+        g = self.g
+        ops, insts = g.ops, g.insts
+        depth = len(stack)
+        while True:
+            self.budget -= 1
+            if self.budget < 0:
+                raise DecompileError("the control flow is too tangled")
+            if (i if rep is None else rep[i]) == stop and len(stack) == depth + 1:
+                return "value", i
+            op = ops[i]
+            rule = RULES.get(op)
+            if rule is not None:
+                if op == "COPY":
+                    if self.is_keep(i):
+                        if len(stack) == depth + 1 and self.value_join(i)[0] == stop:
+                            return "jump", i
+                        i = self.value_condition(i, stack)
+                        continue
+                elif op == "SWAP":
+                    after = self.chained(i, stack)
+                    if after >= 0:
+                        i = after
+                        continue
+                rule(self, insts[i], stack, None)
+                i += 1
+            elif op == "POP_JUMP_IF":
+                if len(stack) == depth + 1:
+                    join = self.value_join(i)[0]
+                    if join < 0 or join == stop:
+                        return "jump", i
+                i = self.value_condition(i, stack)
+            elif op == "JUMP":
+                i = g.target(i)
+            elif op in ("GET_AWAITABLE", "GET_YIELD_FROM_ITER"):
+                i = self.awaiting(i, stack)
+            elif op == until:
+                return "until", i
+            else:
+                raise Impure
+
+    def awaiting(self, i: int, stack: list) -> int:
+        g = self.g
+        after = awaited(g, i + 1)
+        if after < 0:
+            raise DecompileError("an await without its loop")
+        value = as_expr(stack.pop())
+        if g.ops[i] == "GET_AWAITABLE":
+            stack.append(ast.Await(value))
+        else:
+            stack.append(ast.YieldFrom(value))
+        return after
+
+    def raise_statement(self, count: int, stack: list) -> ast.stmt:
+        cause = as_expr(stack.pop()) if count > 1 else None
+        if not count:
+            return ast.Raise(None, None)
+        what = stack.pop()
+        if isinstance(what, AssertionClass):
+            made = ast.Assert(ast.Constant(False), what.message)
+            made.raised = True  # type: ignore[attr-defined]
+            return made
+        return ast.Raise(as_expr(what), cause)
