@@ -10,7 +10,7 @@ TESTS  ?= tests
 
 SOURCES := $(wildcard src/framegraft/csrc/*.c src/framegraft/csrc/*.h)
 
-.PHONY: help venv build demo examples test pytest lint typecheck imports cwarnings docs bench clean distclean
+.PHONY: help venv build demo examples test pytest lint typecheck imports cwarnings asan docs bench clean distclean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/'
@@ -65,6 +65,22 @@ cwarnings: venv
 	    $(CC) -std=c11 -O1 -fsyntax-only -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers \
 	        -Wno-cast-function-type -Werror -Isrc/framegraft/csrc -I$$include $$f; \
 	done
+
+# The extension with sanitizers, in a copy of the package: Python itself has none, so that the runtime is loaded first.
+# Leaks of the interpreter's own are not looked for. ASAN_TESTS picks what runs.
+ASAN_DIR   := build/asan
+ASAN_TESTS ?= tests/native tests/bytecode tests/engine tests/soundness
+SANITIZE   := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+asan: venv ## the native tests under AddressSanitizer and UndefinedBehaviorSanitizer
+	rm -rf $(ASAN_DIR) && mkdir -p $(ASAN_DIR)
+	cp -r src/framegraft $(ASAN_DIR)/framegraft && rm -f $(ASAN_DIR)/framegraft/*.so
+	@set -e; include=$$($(PY) -c "import sysconfig; print(sysconfig.get_paths()['include'])"); \
+	suffix=$$($(PY) -c "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"); \
+	$(CC) -std=c11 -g -O1 -shared -fPIC $(SANITIZE) -I$$include $(filter %.c,$(SOURCES)) -ldl -o $(ASAN_DIR)/framegraft/_native$$suffix
+	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=$(ASAN_DIR) \
+	    LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+	    $(PY) -X faulthandler -m pytest -p no:cacheprovider $(ASAN_TESTS)
 
 docs: venv ## files made from the source
 	$(PY) docs/generate.py

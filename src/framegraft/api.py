@@ -35,7 +35,7 @@ class Context:
 
     def miss(self, compiled: Any, args: tuple) -> Any:
         """Called by the native core when no entry fits."""
-        fn = compiled.__wrapped__ if isinstance(compiled, _native.CompiledFunction) else compiled
+        fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
             return None  # a mode would see the operations of the trace itself
@@ -86,7 +86,7 @@ def compile(  # noqa: A001 - the name that users know
 
 def _compile_object(ctx: Context, fn: Any) -> Any:
     if isinstance(fn, _native.CompiledFunction):
-        fn = fn.__wrapped__
+        fn = fn.fn
     if isinstance(fn, torch.nn.Module):
         return OptimizedModule(fn, ctx)
     if isinstance(fn, types.FunctionType):
@@ -247,7 +247,7 @@ def disable(fn: Any = None) -> Any:
     if fn is None:
         return _Disable(2)
     if isinstance(fn, _native.CompiledFunction):
-        fn = fn.__wrapped__
+        fn = fn.fn
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
 
@@ -338,7 +338,7 @@ def innermost_fn(fn: Any) -> Any:
     if isinstance(fn, types.MethodType):
         fn = fn.__func__
     while isinstance(fn, _native.CompiledFunction):
-        fn = fn.__wrapped__
+        fn = fn.fn
     return fn
 
 

@@ -40,61 +40,94 @@ FgExtra *fg_extra(PyCodeObject *code, bool create)
     return extra;
 }
 
+/* The list of entries is copied before it is changed where somebody else looks at it: a guard written in Python lets
+   other threads in, and may itself change the cache. */
+static PyObject *writable(FgExtra *extra)
+{
+    PyObject *list = extra->entries, *made = NULL;
+    if (list && Py_REFCNT(list) == 1)
+        return list;
+    Py_XINCREF(list); /* making a list may collect garbage, which may run code that changes the cache */
+    made = list ? PyList_GetSlice(list, 0, PyList_GET_SIZE(list)) : PyList_New(0);
+    if (made)
+        Py_XSETREF(extra->entries, made);
+    Py_XDECREF(list);
+    return made;
+}
+
+static int drop(FgExtra *extra, PyObject *entry)
+{
+    for (Py_ssize_t i = 0; extra->entries && i < PyList_GET_SIZE(extra->entries); i++)
+        if (PyList_GET_ITEM(extra->entries, i) == entry) {
+            PyObject *list = writable(extra);
+            return list && PyList_SetSlice(list, i, i + 1, NULL) == 0 ? 1 : -1;
+        }
+    return 0;
+}
+
+/* Only the caller's reference and the cache's are left: nobody else is looking at the list. */
+static void move_to_front(FgExtra *extra, PyObject *list, Py_ssize_t i)
+{
+    if (extra->entries != list || Py_REFCNT(list) != 2)
+        return;
+    PyObject *entry = PyList_GET_ITEM(list, i);
+    for (Py_ssize_t k = i; k > 0; k--)
+        PyList_SET_ITEM(list, k, PyList_GET_ITEM(list, k - 1));
+    PyList_SET_ITEM(list, 0, entry);
+}
+
 FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
 {
     PyObject *list = extra->entries;
     if (!list)
         return NULL;
-    Py_INCREF(list); /* a guard written in Python may change the cache */
+    Py_INCREF(list);
     FgEntry *found = NULL;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
-        FgEntry *e = (FgEntry *)Py_NewRef(PyList_GET_ITEM(list, i));
-        if ((ctx == NULL || e->ctx == ctx) && e->globals == fn->func_globals) {
-            Py_ssize_t failed = fg_program_run(e->program, args, n, fn, NULL);
-            if (failed == -1) {
-                if (i && i < PyList_GET_SIZE(list) && PyList_GET_ITEM(list, i) == (PyObject *)e) {
-                    for (Py_ssize_t k = i; k > 0; k--)
-                        PyList_SET_ITEM(list, k, PyList_GET_ITEM(list, k - 1));
-                    PyList_SET_ITEM(list, 0, (PyObject *)e);
-                }
-                e->hits++;
-                found = e;
-                break;
-            }
-            if (failed == -3)
-                PyErr_Clear();
-            if (failed == -2 && i < PyList_GET_SIZE(list) && PyList_GET_ITEM(list, i) == (PyObject *)e) {
-                if (PyList_SetSlice(list, i, i + 1, NULL) < 0)
-                    PyErr_Clear();
-                else
-                    i--;
-            }
+    Py_ssize_t failed = 0;
+    for (Py_ssize_t i = 0; !found && failed != -3 && i < PyList_GET_SIZE(list); i++) {
+        FgEntry *e = (FgEntry *)PyList_GET_ITEM(list, i); /* the list holds it, and does not change */
+        if ((ctx && e->ctx != ctx) || e->globals != fn->func_globals)
+            continue;
+        failed = fg_program_run(e->program, args, n, fn, NULL);
+        if (failed == -1) {
+            found = (FgEntry *)Py_NewRef(e);
+            e->hits++;
+            if (i)
+                move_to_front(extra, list, i);
         }
-        Py_DECREF(e);
+        else if (failed == -2 && drop(extra, (PyObject *)e) < 0)
+            failed = -3;
     }
     Py_DECREF(list);
     return found;
 }
 
+/* The function over the entry's code for this callee's closure; new reference. */
+static PyObject *target_of(FgEntry *e, PyFunctionObject *fn)
+{
+    if (e->fn)
+        return Py_NewRef(e->fn);
+    Py_ssize_t cells = PyCode_GetNumFree((PyCodeObject *)e->code);
+    if (cells != (fn->func_closure ? PyTuple_GET_SIZE(fn->func_closure) : 0) && cells) {
+        PyErr_Format(PyExc_ValueError, "compiled code of %U needs a closure of %zd cells", fn->func_qualname, cells);
+        return NULL;
+    }
+    PyObject *target = PyFunction_NewWithQualName(e->code, e->globals, fn->func_qualname);
+    if (target && cells) {
+        /* Not kept: it would keep the closure's objects alive as long as the code. */
+        if (PyFunction_SetClosure(target, fn->func_closure) < 0)
+            Py_CLEAR(target);
+    }
+    else if (target && !e->fn)
+        e->fn = Py_NewRef(target);
+    return target;
+}
+
 PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
 {
-    PyObject *target;
-    if (e->fn)
-        target = Py_NewRef(e->fn);
-    else {
-        target = PyFunction_NewWithQualName(e->code, e->globals, fn->func_qualname);
-        if (!target)
-            return NULL;
-        if (PyCode_GetNumFree((PyCodeObject *)e->code)) {
-            /* Not kept: it would keep the closure's objects alive as long as the code. */
-            if (fn->func_closure && PyFunction_SetClosure(target, fn->func_closure) < 0) {
-                Py_DECREF(target);
-                return NULL;
-            }
-        }
-        else
-            e->fn = Py_NewRef(target);
-    }
+    PyObject *target = target_of(e, fn);
+    if (!target)
+        return NULL;
     PyObject *result = PyObject_Vectorcall(target, args, (size_t)n, NULL);
     Py_DECREF(target);
     return result;
@@ -192,7 +225,12 @@ PyObject *fg_cache_entries(PyObject *self, PyObject *arg)
     if (!code)
         return NULL;
     FgExtra *extra = fg_extra(code, false);
-    return extra && extra->entries ? PyList_GetSlice(extra->entries, 0, PyList_GET_SIZE(extra->entries)) : PyList_New(0);
+    if (!extra || !extra->entries)
+        return PyList_New(0);
+    PyObject *list = Py_NewRef(extra->entries);
+    PyObject *copy = PyList_GetSlice(list, 0, PyList_GET_SIZE(list));
+    Py_DECREF(list);
+    return copy;
 }
 
 PyObject *fg_add_entry(PyObject *self, PyObject *args)
@@ -203,9 +241,8 @@ PyObject *fg_add_entry(PyObject *self, PyObject *args)
     FgExtra *extra = fg_extra((PyCodeObject *)code, true);
     if (!extra)
         return NULL;
-    if (!extra->entries && !(extra->entries = PyList_New(0)))
-        return NULL;
-    if (PyList_Insert(extra->entries, 0, entry) < 0)
+    PyObject *list = writable(extra);
+    if (!list || PyList_Insert(list, 0, entry) < 0)
         return NULL;
     Py_RETURN_NONE;
 }
@@ -216,13 +253,8 @@ PyObject *fg_remove_entry(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!", &PyCode_Type, &code, &FgEntry_Type, &entry))
         return NULL;
     FgExtra *extra = fg_extra((PyCodeObject *)code, false);
-    for (Py_ssize_t i = 0; extra && extra->entries && i < PyList_GET_SIZE(extra->entries); i++)
-        if (PyList_GET_ITEM(extra->entries, i) == entry) {
-            if (PyList_SetSlice(extra->entries, i, i + 1, NULL) < 0)
-                return NULL;
-            Py_RETURN_TRUE;
-        }
-    Py_RETURN_FALSE;
+    int dropped = extra ? drop(extra, entry) : 0;
+    return dropped < 0 ? NULL : PyBool_FromLong(dropped);
 }
 
 PyObject *fg_clear_cache(PyObject *self, PyObject *arg)

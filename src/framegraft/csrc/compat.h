@@ -11,6 +11,7 @@
 #undef _PyGC_FINALIZED
 #define Py_BUILD_CORE
 #define Py_BUILD_CORE_MODULE
+#include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
 #undef Py_BUILD_CORE
 
@@ -25,4 +26,6 @@ typedef struct _PyInterpreterFrame FgFrame;
 #define FG_SET_EXTRA _PyCode_SetExtra
 /* A number that no other state of any dict has or had. */
 #define FG_DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
+/* All keys are plain strings: looking one up runs no code of the user's. */
+#define FG_DICT_ALL_STR(d) (((PyDictObject *)(d))->ma_keys->dk_kind != DICT_KEYS_GENERAL)
 #endif

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define FG_POINTER_HASH(p) ((size_t)((uint64_t)((uintptr_t)(p) >> 4) * 0x9E3779B97F4A7C15u >> 20))
+
 extern PyObject *fg_missing; /* the MISSING marker */
 
 /* -- tensors and global state (tensor.c) */
@@ -12,6 +14,7 @@ typedef struct FgTensorSpec FgTensorSpec;
 extern PyTypeObject FgTensorSpec_Type, FgGlobalState_Type;
 int fg_tensor_matches(PyObject *spec, PyObject *value); /* 1, 0, or -1 with an error set */
 int fg_state_matches(PyObject *snapshot);
+bool fg_metadata_is_native(PyObject *snapshot); /* a TensorSpec or GlobalState is compared without calling Python */
 PyObject *fg_calibrate(PyObject *self, PyObject *args);
 PyObject *fg_tensor_spec(PyObject *self, PyObject *args);
 PyObject *fg_tensor_info(PyObject *self, PyObject *tensor);
@@ -20,7 +23,7 @@ PyObject *fg_set_fallbacks(PyObject *self, PyObject *args);
 
 /* -- guards (guards.c) */
 extern PyTypeObject FgGuardProgram_Type;
-/* Index of the first guard that fails: -1 none, -2 dead; -3 with an error set. *value: new reference where asked for. */
+/* The first guard that fails: -1 none, -2 dead; -3 with an error set. *value, if given: a new reference to what it saw. */
 Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value);
 
 /* -- cache (cache.c) */
@@ -37,7 +40,7 @@ typedef struct {
 } FgExtra;
 FgExtra *fg_extra(PyCodeObject *code, bool create);
 int fg_cache_init(void);
-/* The entry that fits, new reference; NULL without an error for none. */
+/* The entry that fits, new reference; NULL for none, with an error where a guard raised what must not be swallowed. */
 FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n);
 PyObject *fg_entry_call(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n);
 PyObject *fg_cache_entries(PyObject *self, PyObject *code);

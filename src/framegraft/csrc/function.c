@@ -84,40 +84,56 @@ static PyObject *run(Compiled *self, FgEntry *entry, PyFunctionObject *fn, PyObj
     return result;
 }
 
+/* With the parameters flat and in order: the entry that fits, or one made for them, or the function as it is. */
+static PyObject *call_flat(Compiled *self, FgExtra *extra, int mode, PyObject *const *flat, Py_ssize_t n, PyObject *const *args,
+                           size_t nargsf, PyObject *kwnames)
+{
+    PyFunctionObject *fn = (PyFunctionObject *)self->fn;
+    FgEntry *entry = extra ? fg_lookup(extra, self->ctx, fn, flat, n) : NULL;
+    if (!entry && mode != FG_RUN_ONLY && !(extra && PyErr_Occurred()))
+        entry = fg_ask(self->miss, (PyObject *)self, flat, n);
+    if (!entry)
+        return PyErr_Occurred() ? NULL : PyObject_Vectorcall((PyObject *)fn, args, nargsf, kwnames);
+    PyObject *result = run(self, entry, fn, flat, n);
+    Py_DECREF(entry);
+    return result;
+}
+
+/* In a frame of its own, so that a call that needs no binding takes little of the C stack. */
+__attribute__((noinline)) static PyObject *call_bound(Compiled *self, FgExtra *extra, int mode, Py_ssize_t n, PyObject *const *args,
+                                                      size_t nargsf, PyObject *kwnames)
+{
+    PyObject *bound[MAX_PARAMETERS + 1];
+    if (!bind((PyFunctionObject *)self->fn, args, PyVectorcall_NARGS(nargsf), kwnames, bound))
+        return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
+    PyObject *result = call_flat(self, extra, mode, bound, n, args, nargsf, kwnames);
+    for (Py_ssize_t i = 0; i < n; i++)
+        Py_XDECREF(bound[i]);
+    return result;
+}
+
 static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Compiled *self = (Compiled *)callable;
-    PyFunctionObject *fn = (PyFunctionObject *)self->fn;
-    PyCodeObject *code = (PyCodeObject *)fn->func_code;
+    PyObject *fn = self->fn;
+    PyCodeObject *code = (PyCodeObject *)((PyFunctionObject *)fn)->func_code;
     int mode = fg_thread()->mode;
     FgExtra *extra = fg_extra(code, false);
-    Py_ssize_t nargs = PyVectorcall_NARGS(nargsf), n = fg_parameter_count(code);
-    if (mode == FG_DISABLED || (extra && extra->skip) || n > MAX_PARAMETERS || (!extra && mode == FG_RUN_ONLY))
-        return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
-    PyObject *bound[MAX_PARAMETERS + 1];
-    PyObject *const *flat = args;
-    bool own = kwnames || nargs != n || n != code->co_argcount;
-    if (own) {
-        if (!bind(fn, args, nargs, kwnames, bound))
-            return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
-        flat = bound;
-    }
-    PyObject *result = NULL;
-    Py_INCREF(fn);
+    Py_ssize_t n = fg_parameter_count(code);
+    /* Without ctx and miss: garbage that is being collected. */
+    if (mode == FG_DISABLED || (extra && extra->skip) || n > MAX_PARAMETERS || (!extra && mode == FG_RUN_ONLY) || !self->ctx ||
+        !self->miss)
+        return PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    /* Guards, and names of keywords, may run code that replaces the function's code, in which the entries lie. */
+    Py_INCREF(code);
     Py_INCREF(self);
-    FgEntry *entry = extra ? fg_lookup(extra, self->ctx, fn, flat, n) : NULL;
-    if (!entry && mode != FG_RUN_ONLY)
-        entry = fg_ask(self->miss, callable, flat, n);
-    if (entry) {
-        result = run(self, entry, fn, flat, n);
-        Py_DECREF(entry);
-    }
-    else if (!PyErr_Occurred())
-        result = PyObject_Vectorcall((PyObject *)fn, args, nargsf, kwnames);
+    PyObject *result;
+    if (kwnames || PyVectorcall_NARGS(nargsf) != n || n != code->co_argcount)
+        result = call_bound(self, extra, mode, n, args, nargsf, kwnames);
+    else
+        result = call_flat(self, extra, mode, args, n, args, nargsf, NULL);
     Py_DECREF(self);
-    Py_DECREF(fn);
-    for (Py_ssize_t i = 0; own && i < n; i++)
-        Py_XDECREF(bound[i]);
+    Py_DECREF(code);
     return result;
 }
 
@@ -215,7 +231,9 @@ static PyObject *compiled_reduce(PyObject *o, PyObject *unused)
 
 static PyMethodDef compiled_methods[] = {{"__reduce__", compiled_reduce, METH_NOARGS, "By qualified name, as functions."},
                                          {NULL, NULL, 0, NULL}};
-static PyMemberDef compiled_members[] = {{"ctx", T_OBJECT, offsetof(Compiled, ctx), READONLY, NULL},
+/* __wrapped__ may be set to anything, as functools.update_wrapper does. */
+static PyMemberDef compiled_members[] = {{"fn", T_OBJECT, offsetof(Compiled, fn), READONLY, NULL},
+                                         {"ctx", T_OBJECT, offsetof(Compiled, ctx), READONLY, NULL},
                                          {"miss", T_OBJECT, offsetof(Compiled, miss), READONLY, NULL},
                                          {NULL, 0, 0, 0, NULL}};
 static PyGetSetDef compiled_getset[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
@@ -239,6 +257,6 @@ PyTypeObject FgCompiledFunction_Type = {
     .tp_methods = compiled_methods,
     .tp_members = compiled_members,
     .tp_getset = compiled_getset,
-    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
     .tp_doc = "CompiledFunction(fn, ctx, miss): calls fitting guarded code of fn, asks miss(self, args) for more.",
 };

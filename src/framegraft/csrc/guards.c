@@ -1,47 +1,15 @@
-/* The guard program: a flat array of nodes, each an object reached from another, with checks. */
-#include "core.h"
+/* The guard program as an object: nodes, each an object reached from another, with checks. Loaded from Python, validated. */
+#include "guards.h"
 #include <string.h>
 
-enum Access {
-    A_ARG, A_GLOBALS, A_BUILTINS, A_CELL, A_CELLOBJ, A_FN, A_CONST, A_ATTR, A_DICT, A_KEY, A_ITEM, A_TYPE, A_TYPEATTR,
-    A_MAPKEYAT, A_FCODE, A_FDEFAULTS, A_FKWDEFAULTS, A_FCLOSURE, A_FGLOBALS, A_FDICT, A_CELLVAL, A_MFUNC, A_MSELF, A_GRAD,
-    A_PYCALL, A_STATE, A_NONE, A_COUNT
-};
 static const char *const access_names[] = {
     "ARG", "GLOBALS", "BUILTINS", "CELL", "CELLOBJ", "FN", "CONST", "ATTR", "DICT", "KEY", "ITEM", "TYPE", "TYPEATTR",
     "MAPKEYAT", "FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS", "FDICT", "CELLVAL", "MFUNC", "MSELF", "GRAD",
     "PYCALL", "STATE", "NONE"};
-enum Kind {
-    C_ID, C_TYPE, C_EQ, C_LEN, C_KEYS, C_HASKEY, C_NOKEY, C_ABSENT, C_PRESENT, C_TRUTH, C_TYPEVER, C_TENSOR, C_PY, C_RANGE,
-    C_STATE, C_NOALIAS, C_ALIAS, C_COUNT
-};
 static const char *const kind_names[] = {"ID", "TYPE", "EQ", "LEN", "KEYS", "HASKEY", "NOKEY", "ABSENT", "PRESENT", "TRUTH",
                                          "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS"};
-
-typedef struct {
-    enum Kind kind;
-    char weak;
-    Py_ssize_t id, n;
-    PyObject *payload;   /* ID: the object or a weakref to it; TYPEVER: flat tuple (name, object or weakref, ...) */
-    unsigned int version; /* TYPEVER: the type's version tag when all look-ups last held */
-} Check;
-
-typedef struct {
-    enum Access access;
-    char weak;
-    Py_ssize_t parent, index, count;
-    PyObject *arg;
-    Check *checks;
-    uint64_t version; /* KEY: the parent dict's version for which `cached` is the entry */
-    PyObject *cached;
-} Node;
-
-typedef struct {
-    PyObject_HEAD
-    Py_ssize_t n;
-    Node *nodes;
-    char dead, runs_python;
-} Program;
+_Static_assert(sizeof access_names / sizeof *access_names == A_COUNT, "a name for each access");
+_Static_assert(sizeof kind_names / sizeof *kind_names == C_COUNT, "a name for each check");
 
 static int find(const char *const *names, int count, PyObject *name)
 {
@@ -52,79 +20,154 @@ static int find(const char *const *names, int count, PyObject *name)
     return -1;
 }
 
-/* A weak reference where the object can have one; plain functions of a trace must not keep the program's objects alive. */
+/* A weak reference where the object can have one: guards must not keep the program's objects alive. NULL with an error. */
 static PyObject *hold(PyObject *obj, char *weak)
 {
     PyObject *ref = PyType_SUPPORTS_WEAKREFS(Py_TYPE(obj)) ? PyWeakref_NewRef(obj, NULL) : NULL;
     *weak = ref != NULL;
-    if (ref)
-        return ref;
-    PyErr_Clear();
-    return Py_NewRef(obj);
+    if (!ref && PyErr_Occurred() && fg_forgive() < 0)
+        return NULL;
+    return ref ? ref : Py_NewRef(obj);
 }
 
-static inline PyObject *held(PyObject *obj, char weak)
+static bool simple(PyObject *obj, int depth)
 {
-    return weak ? PyWeakref_GET_OBJECT(obj) : obj;
-}
-
-static void program_dealloc(PyObject *self)
-{
-    Program *p = (Program *)self;
-    for (Py_ssize_t i = 0; i < p->n; i++) {
-        Node *node = &p->nodes[i];
-        for (Py_ssize_t k = 0; k < node->count; k++)
-            Py_XDECREF(node->checks[k].payload);
-        PyMem_Free(node->checks);
-        Py_XDECREF(node->arg);
+    PyTypeObject *t = Py_TYPE(obj);
+    if (t == &PyUnicode_Type || t == &PyLong_Type || t == &PyBool_Type || t == &PyFloat_Type || t == &PyBytes_Type ||
+        t == &PyComplex_Type || obj == Py_None || obj == Py_Ellipsis)
+        return true;
+    if (t == &PyTuple_Type && depth < 8) {
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(obj); i++)
+            if (!simple(PyTuple_GET_ITEM(obj, i), depth + 1))
+                return false;
+        return true;
     }
-    PyMem_Free(p->nodes);
-    Py_TYPE(self)->tp_free(self);
+    return false;
 }
 
-static int load_typever(Check *check, PyObject *pairs)
+bool fg_is_simple(PyObject *obj)
 {
-    Py_ssize_t n = PyTuple_GET_SIZE(pairs);
-    PyObject *flat = PyTuple_New(3 * n);
-    if (!flat)
+    return simple(obj, 0);
+}
+
+/* -- loading */
+
+static int refuse(const char *kind, const char *wanted, PyObject *payload)
+{
+    if (!PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "%s takes %s, not %.80R", kind, wanted, payload);
+    return -1;
+}
+
+static int load_lookups(Check *check, PyObject *pairs)
+{
+    if (!PyTuple_Check(pairs))
+        return refuse("TYPEVER", "a tuple of (name, object)", pairs);
+    check->lookups = PyMem_Calloc((size_t)PyTuple_GET_SIZE(pairs) + 1, sizeof *check->lookups);
+    if (!check->lookups) {
+        PyErr_NoMemory();
         return -1;
-    check->payload = flat;
-    check->n = n;
-    for (Py_ssize_t i = 0; i < n; i++) {
-        PyObject *pair = PyTuple_GET_ITEM(pairs, i), *value = PyTuple_GET_ITEM(pair, 1);
-        char weak;
-        PyTuple_SET_ITEM(flat, 3 * i, Py_NewRef(PyTuple_GET_ITEM(pair, 0)));
-        PyTuple_SET_ITEM(flat, 3 * i + 1, hold(value, &weak));
-        PyTuple_SET_ITEM(flat, 3 * i + 2, Py_NewRef(weak ? Py_True : Py_False));
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(pairs); i++) {
+        PyObject *pair = PyTuple_GET_ITEM(pairs, i);
+        if (!PyTuple_Check(pair) || PyTuple_GET_SIZE(pair) != 2 || !PyUnicode_CheckExact(PyTuple_GET_ITEM(pair, 0)))
+            return refuse("TYPEVER", "a tuple of (name, object)", pairs);
+        LookUp *l = &check->lookups[i];
+        l->found = hold(PyTuple_GET_ITEM(pair, 1), &l->weak);
+        if (!l->found)
+            return -1;
+        l->name = Py_NewRef(PyTuple_GET_ITEM(pair, 0));
+        check->n++;
     }
     return 0;
 }
 
-static int load_check(Program *p, Check *check, PyObject *item)
+/* Positions of nodes that come before this one. */
+static int load_indexes(Check *check, PyObject *payload, Py_ssize_t here)
+{
+    PyObject *items = PySequence_Tuple(payload);
+    if (!items)
+        return -1;
+    check->n = PyTuple_GET_SIZE(items);
+    check->indexes = PyMem_Calloc((size_t)check->n + 1, sizeof *check->indexes);
+    int ok = check->indexes ? 0 : -1;
+    if (ok < 0)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; ok == 0 && i < check->n; i++) {
+        check->indexes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(items, i));
+        if (check->indexes[i] < 0 || check->indexes[i] >= here) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_ValueError, "an alias check of node %zd cannot look at node %zd", here, check->indexes[i]);
+            ok = -1;
+        }
+    }
+    Py_DECREF(items);
+    if (ok == 0 && check->kind == C_ALIAS && check->n != 2)
+        return refuse("ALIAS", "two positions", payload);
+    return ok;
+}
+
+static int load_range(Check *check, PyObject *payload)
+{
+    if (!PyTuple_Check(payload) || PyTuple_GET_SIZE(payload) != 2)
+        return refuse("RANGE", "(low, high)", payload);
+    check->low = PyLong_AsLongLong(PyTuple_GET_ITEM(payload, 0));
+    if (check->low == -1 && PyErr_Occurred())
+        return -1;
+    check->high = PyLong_AsLongLong(PyTuple_GET_ITEM(payload, 1));
+    return check->high == -1 && PyErr_Occurred() ? -1 : 0;
+}
+
+/* The payload is stored at once: whatever is wrong with it, the program's deallocation lets go of it. */
+static int load_check(Check *check, PyObject *item, Py_ssize_t here)
 {
     PyObject *kind, *payload;
+    if (!PyTuple_Check(item)) {
+        PyErr_Format(PyExc_TypeError, "a check is a tuple (kind, payload, id), not %.80R", item);
+        return -1;
+    }
     if (!PyArg_ParseTuple(item, "UOn", &kind, &payload, &check->id))
         return -1;
+    if (check->id < 0) {
+        PyErr_Format(PyExc_ValueError, "a check's id must not be negative, as %zd is", check->id);
+        return -1;
+    }
     int k = find(kind_names, C_COUNT, kind);
     if (k < 0)
         return -1;
     check->kind = (enum Kind)k;
-    switch (check->kind) {
-    case C_ID:
+    if (check->kind == C_ID) {
         check->payload = hold(payload, &check->weak);
-        return 0;
+        return check->payload ? 0 : -1;
+    }
+    check->simple = fg_is_simple(payload);
+    switch (check->kind) {
     case C_TYPEVER:
-        return load_typever(check, payload);
+        return load_lookups(check, payload);
+    case C_NOALIAS:
+    case C_ALIAS:
+        return load_indexes(check, payload, here);
+    case C_RANGE:
+        return load_range(check, payload);
     case C_LEN:
         check->n = PyLong_AsSsize_t(payload);
         return check->n == -1 && PyErr_Occurred() ? -1 : 0;
-    case C_PY:
-        p->runs_python = 1;
+    case C_TYPE:
+        if (!PyType_Check(payload))
+            return refuse("TYPE", "a type", payload);
         break;
-    case C_NOALIAS:
-    case C_ALIAS:
-        check->payload = PySequence_Tuple(payload);
-        return check->payload ? 0 : -1;
+    case C_KEYS:
+        if (!PyTuple_Check(payload))
+            return refuse("KEYS", "a tuple", payload);
+        break;
+    case C_TENSOR:
+        if (Py_TYPE(payload) != &FgTensorSpec_Type)
+            return refuse("TENSOR", "a TensorSpec", payload);
+        break;
+    case C_STATE:
+        if (Py_TYPE(payload) != &FgGlobalState_Type)
+            return refuse("STATE", "a GlobalState", payload);
+        break;
     default:
         break;
     }
@@ -132,34 +175,103 @@ static int load_check(Program *p, Check *check, PyObject *item)
     return 0;
 }
 
-static int load_node(Program *p, Node *node, PyObject *item)
+static bool is_root(enum Access a)
 {
+    return a == A_ARG || a == A_GLOBALS || a == A_BUILTINS || a == A_CELL || a == A_CELLOBJ || a == A_FN || a == A_CONST ||
+           a == A_STATE || a == A_NONE;
+}
+
+static bool takes_index(enum Access a)
+{
+    return a == A_ARG || a == A_CELL || a == A_CELLOBJ || a == A_ITEM || a == A_MAPKEYAT;
+}
+
+static int load_node(Program *p, PyObject *item)
+{
+    Node *node = &p->nodes[p->n];
     PyObject *access, *arg, *checks;
+    if (!PyTuple_Check(item)) {
+        PyErr_Format(PyExc_TypeError, "a node is a tuple (parent, access, argument, checks), not %.80R", item);
+        return -1;
+    }
     if (!PyArg_ParseTuple(item, "nUOO!", &node->parent, &access, &arg, &PyList_Type, &checks))
         return -1;
     int a = find(access_names, A_COUNT, access);
     if (a < 0)
         return -1;
     node->access = (enum Access)a;
-    if (a == A_ARG || a == A_CELL || a == A_CELLOBJ || a == A_ITEM || a == A_MAPKEYAT) {
-        node->index = PyLong_AsSsize_t(arg);
-        if (node->index == -1 && PyErr_Occurred())
-            return -1;
+    if (node->parent < -1 || node->parent >= p->n || (node->parent < 0) != is_root(node->access)) {
+        PyErr_Format(PyExc_ValueError, "node %zd (%U) cannot have the parent %zd", p->n, access, node->parent);
+        return -1;
     }
-    if (a == A_ATTR || a == A_PYCALL || a == A_GRAD)
-        p->runs_python = 1;
+    if (takes_index(node->access)) {
+        node->index = PyLong_AsSsize_t(arg);
+        if (node->index < 0) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_ValueError, "%U takes an index that is not negative, not %zd", access, node->index);
+            return -1;
+        }
+    }
+    if ((a == A_ATTR || a == A_GRAD || a == A_TYPEATTR) && !PyUnicode_CheckExact(arg))
+        return refuse(access_names[a], "a name", arg);
+    node->simple = fg_is_simple(arg);
     node->arg = a == A_CONST ? hold(arg, &node->weak) : Py_NewRef(arg);
+    if (!node->arg)
+        return -1;
     Py_ssize_t n = PyList_GET_SIZE(checks);
     node->checks = PyMem_Calloc((size_t)n + 1, sizeof(Check));
     if (!node->checks) {
         PyErr_NoMemory();
         return -1;
     }
-    for (; node->count < n; node->count++)
-        if (load_check(p, &node->checks[node->count], PyList_GET_ITEM(checks, node->count)) < 0) {
-            node->count++; /* its payload may be set */
+    for (; node->count < n && node->count < PyList_GET_SIZE(checks); node->count++)
+        if (load_check(&node->checks[node->count], PyList_GET_ITEM(checks, node->count), p->n) < 0) {
+            node->count++; /* parts of it may be there */
             return -1;
         }
+    return 0;
+}
+
+/* -- the object */
+
+static void program_dealloc(PyObject *self)
+{
+    Program *p = (Program *)self;
+    PyObject_GC_UnTrack(self);
+    fg_memo_free(p->memo);
+    for (Py_ssize_t i = 0; i < p->n; i++) {
+        Node *node = &p->nodes[i];
+        for (Py_ssize_t k = 0; k < node->count; k++) {
+            Check *check = &node->checks[k];
+            for (Py_ssize_t j = 0; check->lookups && j < check->n; j++) {
+                Py_XDECREF(check->lookups[j].name);
+                Py_XDECREF(check->lookups[j].found);
+            }
+            PyMem_Free(check->lookups);
+            PyMem_Free(check->indexes);
+            Py_XDECREF(check->payload);
+        }
+        PyMem_Free(node->checks);
+        Py_XDECREF(node->arg);
+    }
+    PyMem_Free(p->nodes);
+    Py_TYPE(self)->tp_free(self);
+}
+
+/* No tp_clear: a program without its payloads would answer wrongly. As with tuples, a cycle is broken elsewhere. */
+static int program_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Program *p = (Program *)self;
+    for (Py_ssize_t i = 0; i < p->n; i++) {
+        Node *node = &p->nodes[i];
+        Py_VISIT(node->arg);
+        for (Py_ssize_t k = 0; k < node->count; k++) {
+            Check *check = &node->checks[k];
+            Py_VISIT(check->payload);
+            for (Py_ssize_t j = 0; check->lookups && j < check->n; j++)
+                Py_VISIT(check->lookups[j].found);
+        }
+    }
     return 0;
 }
 
@@ -172,339 +284,19 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (!p)
         return NULL;
     Py_ssize_t n = PyList_GET_SIZE(nodes);
+    p->suspect = -1;
     p->nodes = PyMem_Calloc((size_t)n + 1, sizeof(Node));
     if (!p->nodes) {
         Py_DECREF(p);
         return PyErr_NoMemory();
     }
-    for (; p->n < n; p->n++)
-        if (load_node(p, &p->nodes[p->n], PyList_GET_ITEM(nodes, p->n)) < 0) {
-            p->n++;
+    for (; p->n < n && p->n < PyList_GET_SIZE(nodes); p->n++)
+        if (load_node(p, PyList_GET_ITEM(nodes, p->n)) < 0) {
+            p->n++; /* parts of it may be there */
             Py_DECREF(p);
             return NULL;
         }
     return (PyObject *)p;
-}
-
-/* -- access: each gives a new reference, or NULL for "missing" (errors are cleared) */
-
-static PyObject *key_of(Node *node, PyObject *dict)
-{
-    if (!PyDict_Check(dict))
-        return NULL;
-    uint64_t version = FG_DICT_VERSION(dict);
-    if (version == node->version && node->version)
-        return node->cached;
-    PyObject *value = PyDict_GetItemWithError(dict, node->arg);
-    if (!value)
-        PyErr_Clear();
-    /* The look-up may have run __eq__ of a key and changed the dict: cache only what still holds. */
-    node->version = FG_DICT_VERSION(dict) == version ? version : 0;
-    node->cached = value;
-    return value;
-}
-
-static PyObject *builtins_of(PyFunctionObject *fn)
-{
-    return fn->func_builtins;
-}
-
-static PyObject *access_value(Node *node, PyObject *base, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn)
-{
-    PyObject *v = NULL;
-    switch (node->access) {
-    case A_ARG:
-        v = node->index < n ? args[node->index] : NULL;
-        break;
-    case A_GLOBALS:
-        v = fn->func_globals;
-        break;
-    case A_BUILTINS:
-        v = builtins_of(fn);
-        break;
-    case A_CELL:
-    case A_CELLOBJ:
-        if (fn->func_closure && node->index < PyTuple_GET_SIZE(fn->func_closure)) {
-            v = PyTuple_GET_ITEM(fn->func_closure, node->index);
-            if (node->access == A_CELL)
-                v = PyCell_GET(v);
-        }
-        break;
-    case A_FN:
-        v = (PyObject *)fn;
-        break;
-    case A_CONST:
-        v = held(node->arg, node->weak);
-        break;
-    case A_ATTR:
-    case A_GRAD:
-        v = PyObject_GetAttr(base, node->arg);
-        if (!v)
-            PyErr_Clear();
-        return v;
-    case A_PYCALL:
-        v = PyObject_CallOneArg(node->arg, base);
-        if (!v)
-            PyErr_Clear();
-        return v;
-    case A_DICT: {
-        PyObject **p = _PyObject_GetDictPtr(base);
-        v = p ? *p : NULL;
-        break;
-    }
-    case A_KEY:
-        v = key_of(node, base);
-        break;
-    case A_ITEM:
-        if (PyList_Check(base))
-            v = node->index < PyList_GET_SIZE(base) ? PyList_GET_ITEM(base, node->index) : NULL;
-        else if (PyTuple_Check(base))
-            v = node->index < PyTuple_GET_SIZE(base) ? PyTuple_GET_ITEM(base, node->index) : NULL;
-        break;
-    case A_TYPE:
-        v = (PyObject *)Py_TYPE(base);
-        break;
-    case A_TYPEATTR:
-        v = PyType_Check(base) ? _PyType_Lookup((PyTypeObject *)base, node->arg) : NULL;
-        break;
-    case A_MAPKEYAT:
-        if (PyDict_Check(base)) {
-            Py_ssize_t pos = 0, i = 0;
-            PyObject *key, *value;
-            while (PyDict_Next(base, &pos, &key, &value))
-                if (i++ == node->index) {
-                    v = key;
-                    break;
-                }
-        }
-        break;
-    case A_CELLVAL:
-        v = PyCell_Check(base) ? PyCell_GET(base) : NULL;
-        break;
-    case A_MFUNC:
-        v = PyMethod_Check(base) ? PyMethod_GET_FUNCTION(base) : NULL;
-        break;
-    case A_MSELF:
-        v = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : NULL;
-        break;
-    case A_STATE:
-    case A_NONE:
-        v = Py_None;
-        break;
-    default:
-        if (!PyFunction_Check(base))
-            break;
-        PyFunctionObject *f = (PyFunctionObject *)base;
-        if (node->access == A_FCODE)
-            v = f->func_code;
-        else if (node->access == A_FDEFAULTS)
-            v = f->func_defaults ? f->func_defaults : Py_None;
-        else if (node->access == A_FKWDEFAULTS)
-            v = f->func_kwdefaults ? f->func_kwdefaults : Py_None;
-        else if (node->access == A_FCLOSURE)
-            v = f->func_closure ? f->func_closure : Py_None;
-        else if (node->access == A_FGLOBALS)
-            v = f->func_globals;
-        else if (node->access == A_FDICT)
-            v = f->func_dict;
-    }
-    return Py_XNewRef(v);
-}
-
-/* -- checks: 1 holds, 0 fails; errors are cleared and count as a failure */
-
-static int equals(PyObject *value, PyObject *expected)
-{
-    if (Py_TYPE(value) != Py_TYPE(expected))
-        return 0;
-    if (value == expected)
-        return 1;
-    if (PyFloat_CheckExact(value)) {
-        double a = PyFloat_AS_DOUBLE(value), b = PyFloat_AS_DOUBLE(expected);
-        return memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
-    }
-    if (PyComplex_CheckExact(value)) {
-        Py_complex a = ((PyComplexObject *)value)->cval, b = ((PyComplexObject *)expected)->cval;
-        return memcmp(&a, &b, sizeof a) == 0;
-    }
-    int same = PyObject_RichCompareBool(value, expected, Py_EQ);
-    if (same < 0)
-        PyErr_Clear();
-    return same > 0;
-}
-
-static Py_ssize_t length(PyObject *value)
-{
-    if (PyList_Check(value) || PyTuple_Check(value))
-        return Py_SIZE(value);
-    if (PyDict_Check(value))
-        return PyDict_GET_SIZE(value);
-    if (PyAnySet_Check(value))
-        return PySet_GET_SIZE(value);
-    return -1;
-}
-
-static int same_keys(PyObject *dict, PyObject *keys)
-{
-    if (!PyDict_Check(dict) || PyDict_GET_SIZE(dict) != PyTuple_GET_SIZE(keys))
-        return 0;
-    Py_ssize_t pos = 0, i = 0;
-    PyObject *key, *value;
-    while (PyDict_Next(dict, &pos, &key, &value)) {
-        PyObject *expected = PyTuple_GET_ITEM(keys, i++);
-        if (key != expected && !equals(key, expected))
-            return 0;
-    }
-    return 1;
-}
-
-static int type_lookups(Check *check, PyObject *value)
-{
-    if (!PyType_Check(value))
-        return 0;
-    PyTypeObject *type = (PyTypeObject *)value;
-    if (check->version && type->tp_version_tag == check->version && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG))
-        return 1;
-    for (Py_ssize_t i = 0; i < check->n; i++) {
-        PyObject *expected = held(PyTuple_GET_ITEM(check->payload, 3 * i + 1), PyTuple_GET_ITEM(check->payload, 3 * i + 2) == Py_True);
-        PyObject *found = _PyType_Lookup(type, PyTuple_GET_ITEM(check->payload, 3 * i));
-        if ((found ? found : fg_missing) != expected)
-            return 0;
-    }
-    check->version = PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
-    return 1;
-}
-
-static int distinct(PyObject *indexes, PyObject **values)
-{
-    Py_ssize_t n = PyTuple_GET_SIZE(indexes);
-    if (n <= 8) {
-        for (Py_ssize_t i = 0; i < n; i++) {
-            PyObject *a = values[PyLong_AsSsize_t(PyTuple_GET_ITEM(indexes, i))];
-            for (Py_ssize_t j = 0; j < i; j++)
-                if (a == values[PyLong_AsSsize_t(PyTuple_GET_ITEM(indexes, j))])
-                    return 0;
-        }
-        return 1;
-    }
-    size_t size = 16;
-    while (size < (size_t)n * 2)
-        size *= 2;
-    PyObject *small[1024], **table = size <= 1024 ? small : PyMem_Malloc(size * sizeof *table);
-    if (!table)
-        return 0;
-    memset(table, 0, size * sizeof *table);
-    int ok = 1;
-    for (Py_ssize_t i = 0; ok && i < n; i++) {
-        PyObject *a = values[PyLong_AsSsize_t(PyTuple_GET_ITEM(indexes, i))];
-        size_t slot = ((uintptr_t)a >> 4) * 0x9E3779B97F4A7C15u >> 20 & (size - 1);
-        while (table[slot] && table[slot] != a)
-            slot = (slot + 1) & (size - 1);
-        ok = table[slot] != a || !a;
-        table[slot] = a;
-    }
-    if (table != small)
-        PyMem_Free(table);
-    return ok;
-}
-
-static int holds(Check *c, PyObject *value, PyObject **values)
-{
-    if (c->kind == C_ABSENT)
-        return value == NULL;
-    if (!value)
-        return 0;
-    int r = 0;
-    switch (c->kind) {
-    case C_ID:
-        return value == held(c->payload, c->weak);
-    case C_TYPE:
-        return (PyObject *)Py_TYPE(value) == c->payload;
-    case C_EQ:
-        return equals(value, c->payload);
-    case C_LEN:
-        return length(value) == c->n;
-    case C_KEYS:
-        return same_keys(value, c->payload);
-    case C_HASKEY:
-    case C_NOKEY:
-        r = PyDict_Check(value) ? PyDict_Contains(value, c->payload) : -1;
-        if (r < 0) {
-            PyErr_Clear();
-            return 0;
-        }
-        return r == (c->kind == C_HASKEY);
-    case C_PRESENT:
-        return 1;
-    case C_TRUTH:
-        r = PyObject_IsTrue(value);
-        break;
-    case C_TYPEVER:
-        return type_lookups(c, value);
-    case C_TENSOR:
-        r = fg_tensor_matches(c->payload, value);
-        break;
-    case C_STATE:
-        r = fg_state_matches(c->payload);
-        break;
-    case C_PY: {
-        PyObject *answer = PyObject_CallOneArg(c->payload, value);
-        r = answer ? PyObject_IsTrue(answer) : -1;
-        Py_XDECREF(answer);
-        break;
-    }
-    case C_RANGE: {
-        int over;
-        long long v = PyLong_CheckExact(value) ? PyLong_AsLongLongAndOverflow(value, &over) : 0;
-        r = PyLong_CheckExact(value) && !over && v >= PyLong_AsLongLong(PyTuple_GET_ITEM(c->payload, 0)) &&
-            v <= PyLong_AsLongLong(PyTuple_GET_ITEM(c->payload, 1));
-        break;
-    }
-    case C_NOALIAS:
-        return distinct(c->payload, values);
-    case C_ALIAS: {
-        PyObject *a = values[PyLong_AsSsize_t(PyTuple_GET_ITEM(c->payload, 0))];
-        return a && a == values[PyLong_AsSsize_t(PyTuple_GET_ITEM(c->payload, 1))];
-    }
-    default:
-        break;
-    }
-    if (r < 0)
-        PyErr_Clear();
-    if (c->kind == C_TRUTH)
-        return r >= 0 && r == (c->payload == Py_True);
-    return r > 0;
-}
-
-Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value)
-{
-    Program *p = (Program *)program;
-    PyObject *small[256], **values = p->n <= 256 ? small : PyMem_Malloc(sizeof(PyObject *) * (size_t)p->n);
-    if (!values) {
-        PyErr_NoMemory();
-        return -3;
-    }
-    Py_ssize_t failed = -1, i = 0;
-    for (; i < p->n && failed == -1; i++) {
-        Node *node = &p->nodes[i];
-        PyObject *base = node->parent >= 0 ? values[node->parent] : NULL;
-        PyObject *v = node->parent >= 0 && !base ? NULL : access_value(node, base, args, n, fn);
-        values[i] = v;
-        if (node->access == A_CONST && node->weak && v == Py_None) {
-            p->dead = 1;
-            failed = -2;
-        }
-        for (Py_ssize_t k = 0; failed == -1 && k < node->count; k++)
-            if (!holds(&node->checks[k], v, values))
-                failed = node->checks[k].id;
-    }
-    if (value)
-        *value = failed == -1 ? NULL : Py_NewRef(i && values[i - 1] ? values[i - 1] : fg_missing);
-    while (i-- > 0)
-        Py_XDECREF(values[i]);
-    if (values != small)
-        PyMem_Free(values);
-    return failed;
 }
 
 static int parse_call(PyObject *args, PyObject **tuple, PyObject **fn)
@@ -518,7 +310,7 @@ static PyObject *program_check(PyObject *self, PyObject *args)
     if (!parse_call(args, &tuple, &fn))
         return NULL;
     Py_ssize_t failed = fg_program_run(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn, NULL);
-    return failed == -3 ? NULL : PyBool_FromLong(failed == -1);
+    return failed == RUN_ERROR ? NULL : PyBool_FromLong(failed == RUN_HOLDS);
 }
 
 static PyObject *program_explain(PyObject *self, PyObject *args)
@@ -527,9 +319,9 @@ static PyObject *program_explain(PyObject *self, PyObject *args)
     if (!parse_call(args, &tuple, &fn))
         return NULL;
     Py_ssize_t failed = fg_program_run(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn, &value);
-    if (failed == -3)
+    if (failed == RUN_ERROR)
         return NULL;
-    if (failed == -1)
+    if (failed == RUN_HOLDS)
         Py_RETURN_NONE;
     return Py_BuildValue("nN", failed, value);
 }
@@ -563,6 +355,7 @@ PyTypeObject FgGuardProgram_Type = {
     .tp_methods = program_methods,
     .tp_getset = program_getset,
     .tp_as_sequence = &program_sequence,
-    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_traverse = program_traverse,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "GuardProgram(nodes): checks of everything that a capture relied on.",
 };

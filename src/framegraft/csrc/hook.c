@@ -3,6 +3,7 @@
 #include <string.h>
 
 static __thread FgThread thread;
+static __thread bool registered; /* thread_ends will be called */
 static Py_ssize_t hooking; /* threads (and nested blocks) that need the hook; guarded by the GIL */
 static _PyFrameEvalFunction before; /* who evaluated frames when we came */
 static __thread FgFrame *passing;   /* the frame that `before` has in hand */
@@ -31,7 +32,7 @@ static void count(int delta)
         before = now;
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
     }
-    else if (old && !hooking && _PyInterpreterState_GetEvalFrameFunc(interp) == evaluate)
+    else if (old && !hooking && now == evaluate)
         _PyInterpreterState_SetEvalFrameFunc(interp, before);
 }
 
@@ -66,6 +67,27 @@ PyObject *fg_get_mode(PyObject *self, PyObject *unused)
     return Py_BuildValue("iNN", thread.mode, or_none(thread.ctx), or_none(thread.miss));
 }
 
+/* At the end of a thread: what it left on is switched off. (Another thread's state that is cleared from here is let be.) */
+static void thread_ends(PyObject *capsule)
+{
+    if (PyCapsule_GetPointer(capsule, NULL) == &thread) {
+        registered = false;
+        fg_restore_mode((FgThread){FG_DEFAULT, NULL, NULL});
+    }
+}
+
+static int watch_thread(void)
+{
+    PyObject *dict = registered ? NULL : PyThreadState_GetDict();
+    if (!dict)
+        return 0;
+    PyObject *capsule = PyCapsule_New(&thread, NULL, thread_ends);
+    int ok = capsule ? PyDict_SetItemString(dict, "framegraft._native", capsule) : -1;
+    registered = ok == 0;
+    Py_XDECREF(capsule);
+    return ok;
+}
+
 PyObject *fg_set_mode(PyObject *self, PyObject *args)
 {
     int mode;
@@ -76,7 +98,7 @@ PyObject *fg_set_mode(PyObject *self, PyObject *args)
         PyErr_Format(PyExc_ValueError, "mode must be 0 to 3, not %d", mode);
         return NULL;
     }
-    PyObject *result = fg_get_mode(NULL, NULL);
+    PyObject *result = watch_thread() < 0 ? NULL : fg_get_mode(NULL, NULL);
     if (!result)
         return NULL;
     FgThread old = fg_swap_mode(mode, ctx == Py_None ? NULL : ctx, miss == Py_None ? NULL : miss);
@@ -157,6 +179,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
             return next(ts, frame, throwing);
     }
     FgEntry *entry = extra ? fg_lookup(extra, thread.ctx, fn, args, n) : NULL;
+    if (!entry && extra && PyErr_Occurred())
+        return NULL;
     if (!entry && thread.mode == FG_HOOK && thread.miss) {
         entry = fg_ask(thread.miss, (PyObject *)fn, args, n);
         if (!entry && PyErr_Occurred())

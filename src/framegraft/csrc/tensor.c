@@ -10,7 +10,17 @@ static struct {
 static PyObject *slow_spec;  /* callable(tensor) -> comparable facts, where the fields are not known */
 static PyObject *slow_state; /* callable() -> comparable facts */
 
-#define READ(T, p, o) (*(T const *)((char const *)(p) + (o)))
+static PyTypeObject *tensor_type;
+
+/* By memcpy: nothing says that a field found at some offset is aligned. */
+#define READ(T, p, o)                                                                                                  \
+    ({                                                                                                                 \
+        T read_;                                                                                                       \
+        memcpy(&read_, (const char *)(p) + (o), sizeof read_);                                                         \
+        read_;                                                                                                         \
+    })
+
+static bool state_is_native(PyObject *snapshot);
 
 struct FgTensorSpec {
     PyObject_HEAD
@@ -26,24 +36,39 @@ struct FgTensorSpec {
 static const int64_t *sizes_of(const char *impl, int64_t ndim, const int64_t **strides)
 {
     bool inlined = ndim <= at.inlined;
-    const int64_t *s = inlined ? &READ(int64_t, impl, at.ndim + 8) : READ(int64_t *, impl, at.ndim + 8);
+    const int64_t *s = inlined ? (const int64_t *)(impl + at.ndim + 8) : READ(const int64_t *, impl, at.ndim + 8);
     *strides = s + (inlined ? at.inlined : ndim);
     return s;
 }
 
 static bool grad_of(const char *impl)
 {
-    const char *meta = READ(char *, impl, at.meta);
+    const char *meta = READ(const char *, impl, at.meta);
     return meta && (READ(uint8_t, meta, at.rg) || READ(void *, meta, at.grad_fn));
 }
 
 PyObject *fg_calibrate(PyObject *self, PyObject *args)
 {
-    if (!PyArg_ParseTuple(args, "iiiiiiiii", &at.cdata, &at.keys, &at.dtype, &at.device, &at.ndim, &at.meta, &at.rg,
+    PyObject *type;
+    if (!PyArg_ParseTuple(args, "O!iiiiiiiii", &PyType_Type, &type, &at.cdata, &at.keys, &at.dtype, &at.device, &at.ndim, &at.meta, &at.rg,
                           &at.grad_fn, &at.inlined))
         return NULL;
     at.ready = at.cdata > 0;
+    Py_XSETREF(tensor_type, (PyTypeObject *)Py_NewRef(type));
     Py_RETURN_NONE;
+}
+
+/* The TensorImpl of a tensor; NULL with an error for anything else. */
+static const char *impl_of(PyObject *t)
+{
+    if (!at.ready || !tensor_type) {
+        PyErr_SetString(PyExc_RuntimeError, "the native core is not calibrated");
+        return NULL;
+    }
+    const char *impl = PyObject_TypeCheck(t, tensor_type) ? READ(const char *, t, at.cdata) : NULL;
+    if (!impl)
+        PyErr_Format(PyExc_TypeError, "tensor must be a tensor, not %.200s", Py_TYPE(t)->tp_name);
+    return impl;
 }
 
 PyObject *fg_set_fallbacks(PyObject *self, PyObject *args)
@@ -61,6 +86,9 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     PyObject *t, *text;
     if (!PyArg_ParseTuple(args, "OU", &t, &text))
         return NULL;
+    const char *impl = NULL;
+    if (at.ready && !(impl = impl_of(t)))
+        return NULL;
     FgTensorSpec *s = PyObject_New(FgTensorSpec, &FgTensorSpec_Type);
     if (!s)
         return NULL;
@@ -68,7 +96,7 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     s->text = Py_NewRef(text);
     s->facts = NULL;
     s->sizes = NULL;
-    if (!at.ready) {
+    if (!impl) {
         s->facts = slow_spec ? PyObject_CallOneArg(slow_spec, t) : NULL;
         if (!s->facts) {
             if (!PyErr_Occurred())
@@ -78,7 +106,6 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
         }
         return (PyObject *)s;
     }
-    const char *impl = READ(char *, t, at.cdata);
     s->keys = READ(uint64_t, impl, at.keys);
     s->dtype = READ(uint16_t, impl, at.dtype);
     s->device = READ(uint16_t, impl, at.device);
@@ -101,15 +128,15 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
     if (Py_TYPE(value) != s->type)
         return 0;
     if (s->facts) {
-        PyObject *facts = PyObject_CallOneArg(slow_spec, value);
+        PyObject *facts = slow_spec ? PyObject_CallOneArg(slow_spec, value) : NULL;
         if (!facts)
-            return -1;
+            return PyErr_Occurred() ? -1 : 0;
         int same = PyObject_RichCompareBool(facts, s->facts, Py_EQ);
         Py_DECREF(facts);
         return same;
     }
-    const char *impl = READ(char *, value, at.cdata);
-    if (READ(uint64_t, impl, at.keys) != s->keys || READ(uint16_t, impl, at.dtype) != s->dtype ||
+    const char *impl = READ(const char *, value, at.cdata);
+    if (!impl || READ(uint64_t, impl, at.keys) != s->keys || READ(uint16_t, impl, at.dtype) != s->dtype ||
         READ(uint16_t, impl, at.device) != s->device || READ(int64_t, impl, at.ndim) != s->ndim ||
         grad_of(impl) != s->requires_grad)
         return 0;
@@ -120,14 +147,17 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
     return 1;
 }
 
+bool fg_metadata_is_native(PyObject *snapshot)
+{
+    return Py_TYPE(snapshot) == &FgTensorSpec_Type ? !((FgTensorSpec *)snapshot)->facts : state_is_native(snapshot);
+}
+
 /* (dispatch keys, requires_grad, sizes, strides) as the fields give them, to verify the offsets. */
 PyObject *fg_tensor_info(PyObject *self, PyObject *t)
 {
-    if (!at.ready) {
-        PyErr_SetString(PyExc_RuntimeError, "the native core is not calibrated");
+    const char *impl = impl_of(t);
+    if (!impl)
         return NULL;
-    }
-    const char *impl = READ(char *, t, at.cdata);
     int64_t n = READ(int64_t, impl, at.ndim);
     const int64_t *strides, *sizes = sizes_of(impl, n, &strides);
     PyObject *a = PyTuple_New(n), *b = PyTuple_New(n);
@@ -261,13 +291,18 @@ PyObject *fg_global_state(PyObject *self, PyObject *unused)
     return (PyObject *)s;
 }
 
+static bool state_is_native(PyObject *snapshot)
+{
+    return Py_TYPE(snapshot) == &FgGlobalState_Type && !((FgGlobalState *)snapshot)->facts;
+}
+
 int fg_state_matches(PyObject *snapshot)
 {
     FgGlobalState *s = (FgGlobalState *)snapshot;
     if (s->facts) {
         PyObject *facts = slow_state ? PyObject_CallNoArgs(slow_state) : NULL;
         if (!facts)
-            return -1;
+            return PyErr_Occurred() ? -1 : 0;
         int same = PyObject_RichCompareBool(facts, s->facts, Py_EQ);
         Py_DECREF(facts);
         return same;
@@ -283,8 +318,19 @@ static PyObject *state_diff(PyObject *self, PyObject *other)
         PyErr_SetString(PyExc_TypeError, "other must be a GlobalState");
         return NULL;
     }
-    State *a = &((FgGlobalState *)self)->now, *b = &((FgGlobalState *)other)->now;
+    FgGlobalState *one = (FgGlobalState *)self, *two = (FgGlobalState *)other;
+    State *a = &one->now, *b = &two->now;
     PyObject *out = PyList_New(0);
+    int same = !one->facts == !two->facts;
+    if (out && same && one->facts)
+        same = PyObject_RichCompareBool(one->facts, two->facts, Py_EQ);
+    if (out && same != 1) { /* read through Python: the parts have no names */
+        PyObject *name = same < 0 ? NULL : PyUnicode_FromString("state");
+        if (!name || PyList_Append(out, name) < 0)
+            Py_CLEAR(out);
+        Py_XDECREF(name);
+        return out;
+    }
 #define DIFF(field)                                                                                                    \
     if (out && a->field != b->field) {                                                                                 \
         PyObject *name = PyUnicode_FromString(#field);                                                                 \

@@ -39,11 +39,11 @@ def ensure_calibrated() -> None:
     with torch.inference_mode(False), torch.enable_grad():
         offsets = _find()
         if offsets is not None:
-            _native.calibrate(*offsets)
+            _native.calibrate(torch.Tensor, *offsets)
             if _verified():
                 calibrated = True
                 return
-    _native.calibrate(*([0] * 9))
+    _native.calibrate(torch.Tensor, *([0] * 9))
     warnings.warn("framegraft: the layout of this torch's tensors is not known; guards read Python attributes", stacklevel=2)
 
 
