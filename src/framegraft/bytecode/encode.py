@@ -58,6 +58,11 @@ def _key(item: Any) -> Any:
     return (kind, id(item))
 
 
+class _Slots(dict):
+    def __missing__(self, name: str) -> int:
+        raise ValueError(f"no local, cell or free variable {name!r}")
+
+
 class Layout:
     """The frame's slots: parameters and locals, cells that are no parameters, free variables."""
 
@@ -67,7 +72,7 @@ class Layout:
         self.no_make_cell = frozenset(no_make_cell)
         known = frozenset(locals_)
         slots = [*locals_, *(c for c in cells if c not in known), *frees]
-        self.slots = {name: i for i, name in enumerate(slots)}
+        self.slots = _Slots((name, i) for i, name in enumerate(slots))
 
 
 def encode(

@@ -35,6 +35,12 @@ _FIXED: dict[str, tuple[int, int]] = {
 _INTRINSIC = {"import_star": (1, 0), "print_expr": (1, 0), "async_gen_wrap": (1, 1), "prep_reraise_star": (2, 1)}
 
 
+def _intrinsic(name: str) -> tuple[int, int]:
+    if name not in _INTRINSIC:
+        raise ValueError(f"no stack effect known for INTRINSIC {name!r}")
+    return _INTRINSIC[name]
+
+
 def _gather(n: Any) -> tuple[int, int]:
     return (n or 0, 1)
 
@@ -51,7 +57,7 @@ _BY_ARG: dict[str, Callable[[Any], tuple[int, int]]] = {
     "FORMAT_VALUE": lambda arg: (2, 1) if arg[1] else (1, 1),
     "MAKE_FUNCTION": lambda flags: (1 + (flags or 0).bit_count(), 1),
     "RAISE_VARARGS": lambda n: (n or 0, 0),
-    "INTRINSIC": lambda name: _INTRINSIC[name],
+    "INTRINSIC": _intrinsic,
     "COPY": lambda n: (n, n + 1),
     "SWAP": lambda n: (n, n),
 }
@@ -110,19 +116,29 @@ def renumber(instructions: list[Instruction]) -> list[Instruction]:
 
 
 def remove_unreachable(instructions: list[Instruction]) -> list[Instruction]:
-    """The reachable instructions, as a new list, with ``index`` filled in anew."""
+    """The reachable instructions, as a new list, with ``index`` filled in anew. ValueError for targets that are not there."""
     renumber(instructions)
+
+    def placed(target: Instruction, user: Instruction) -> int:
+        index = target.index
+        if not 0 <= index < len(instructions) or instructions[index] is not target:
+            raise ValueError(f"dangling target {target} of {user}")
+        return index
+
     seen = bytearray(len(instructions))
     work = [0] if instructions else []
+    handler = None
     while work:
         index = work.pop()
         while index < len(instructions) and not seen[index]:
             inst = instructions[index]
             seen[index] = 1
-            if inst.handler is not None and not seen[inst.handler.target.index]:
-                work.append(inst.handler.target.index)
+            if inst.handler is not handler:
+                handler = inst.handler
+                if handler is not None:
+                    work.append(placed(handler.target, inst))
             if inst.target is not None:
-                work.append(inst.target.index)
+                work.append(placed(inst.target, inst))
             if inst.op in NO_FALLTHROUGH:
                 break
             index += 1

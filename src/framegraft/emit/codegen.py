@@ -334,6 +334,15 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.call(1)
         cg.store_temp(t)
         return
+    if t.cls is types.SimpleNamespace:
+        cg.load_object(t.cls)
+        cg.call(0)
+        cg.store_temp(t)
+        for attr, value in t.attrs.items():
+            cg.load(value)
+            cg.op("LOAD_FAST", cg.temps[id(t)])
+            cg.op("STORE_ATTR", attr)
+        return
     payload = t.payload
     base = next(b for b in t.cls.__mro__ if b.__module__ in ("builtins", "collections") and not _is_python_class(b))
     cg.load_object(base)

@@ -21,6 +21,7 @@ from ..model.value import (
     VariableTracker,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
+from ..tensor.modes import Modes
 from .codegen import Codegen
 
 
@@ -207,11 +208,15 @@ def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
 
 
 def restore_modes(cg: Codegen, state: Any) -> None:
-    """Leave grad mode as the program has it here; the graph may have kept its own switches to itself."""
-    if state.graph.changes_modes:
-        cg.load_object(torch._C._set_grad_enabled)
-        cg.op("LOAD_CONST", torch.is_grad_enabled())
-        cg.call(1)
+    """Leave torch's switches as the program has them here; the graph may have kept its own to itself."""
+    graph = state.graph
+    calls = Modes().changes_since(graph.modes) if graph.changes_modes else []
+    step = torch.autocast_increment_nesting if graph.nesting > 0 else torch.autocast_decrement_nesting
+    for fn, *args in [*calls, *[(step,)] * abs(graph.nesting)]:
+        cg.load_object(fn)
+        for arg in args:
+            cg.load_object(arg)
+        cg.call(len(args))
         cg.op("POP_TOP")
 
 

@@ -199,7 +199,7 @@ class Segment:
         cg.op("STORE_FAST", "__failure")
         cg.load_object(rescue.run_eager)
         cg.op("LOAD_FAST", "__failure")
-        cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.grad))
+        cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes))
         for name in root.code.co_freevars:
             cg.op("LOAD_CLOSURE", name)
         cg.op("BUILD_TUPLE", len(root.code.co_freevars))
@@ -211,7 +211,7 @@ class Segment:
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""
-        if effects or self.state.graph.changes_modes or len(outputs) != len(changed) + len(stack):
+        if effects or self.state.graph.changes_modes or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
         if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import types
 from typing import Any
 
-import torch
-
 from .. import _native
 
 
@@ -15,14 +13,14 @@ class Plan:
 
     __name__ = "plan"
 
-    def __init__(self, code: types.CodeType, scope: dict, handled: bool, grad: bool) -> None:
+    def __init__(self, code: types.CodeType, scope: dict, handled: bool, modes: Any) -> None:
         count = flat_arguments(code)
         # Parameters as the interpreter lays them out: *args and **kwargs are plain ones here.
         flags = code.co_flags & ~0x0C  # CO_VARARGS, CO_VARKEYWORDS
         self.code = code.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags)
         self.scope = scope
         self.handled = handled
-        self.grad = grad
+        self.modes = modes
         _native.set_skip(self.code, None, True)
 
 
@@ -38,7 +36,7 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
     """
     if not isinstance(failure, Exception):
         raise failure
-    torch._C._set_grad_enabled(plan.grad)
+    plan.modes.restore()
     fn = types.FunctionType(plan.code, plan.scope, plan.code.co_name, None, closure)
     old = _native.set_mode(2, None, None)
     try:

@@ -13,7 +13,7 @@ from ..bytecode.decode import decode
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import MISSING, CellVariable, ExceptionVariable, LazyVariable, VariableTracker, constant
-from .state import GlobalScope, TraceState, realize
+from .state import GlobalScope, TraceState, realize, set_context
 
 RULES: dict[str, Any] = {}
 _DECODED: dict[int, tuple[CodeType, list[Instruction]]] = {}
@@ -123,7 +123,8 @@ class InstructionTranslator:
         inst = self.inst
         handler = inst.handler
         value = raised.value
-        if isinstance(value, ExceptionVariable):
+        if isinstance(value, ExceptionVariable) and not value.raised:
+            set_context(self.state, value)
             value.raised = True
         if handler is None:
             raise raised

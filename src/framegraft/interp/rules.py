@@ -290,9 +290,15 @@ def dict_update(tx: Tx, inst: Instruction) -> None:
         core.dict_set(tx, target, key, value)
 
 
+def _unpacked(tx: Tx, value: VariableTracker) -> list:
+    if isinstance(value, ConstantVariable) and not hasattr(value.value, "__iter__"):
+        raise UserRaise(user_error(TypeError, f"cannot unpack non-iterable {type(value.value).__name__} object"))
+    return core.unpack_iterable(tx, value)
+
+
 @rule("UNPACK_SEQUENCE")
 def unpack_sequence(tx: Tx, inst: Instruction) -> None:
-    items = core.unpack_iterable(tx, tx.pop())
+    items = _unpacked(tx, tx.pop())
     if len(items) < inst.arg:
         text = f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
         raise UserRaise(user_error(ValueError, text))
@@ -304,7 +310,7 @@ def unpack_sequence(tx: Tx, inst: Instruction) -> None:
 @rule("UNPACK_EX")
 def unpack_ex(tx: Tx, inst: Instruction) -> None:
     before, after = inst.arg
-    items = core.unpack_iterable(tx, tx.pop())
+    items = _unpacked(tx, tx.pop())
     if len(items) < before + after:
         text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
         raise UserRaise(user_error(ValueError, text))

@@ -44,6 +44,7 @@ class TraceState:
         self.steps = 0
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
+        self.pure = 0  # above 0, nothing from outside may be changed
         self.rescued = False  # an operation that may raise stands where the program would catch it
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
@@ -59,6 +60,8 @@ class TraceState:
         return [(f.code.co_filename, f.line(), f.code.co_name) for f in self.frames]
 
     def mark_mutated(self, tracker: VariableTracker) -> None:
+        if self.pure:
+            raise GraphBreak("unsupported_mutation", "a side effect inside of an autograd.Function")
         self.dirty += 1
         self.mutated.setdefault(id(tracker), tracker)
 
@@ -87,6 +90,20 @@ def realize(tracker: VariableTracker, state: TraceState) -> VariableTracker:
 def user_error(cls: type, *args: Any) -> Any:
     """The exception that the traced program would see, ready to be raised as UserRaise(...)."""
     return ExceptionVariable(cls, [ConstantVariable(a) for a in args])
+
+
+def set_context(state: TraceState, value: VariableTracker) -> None:
+    """The exception being handled becomes the new one's ``__context__`` (CPython: _PyErr_SetObject)."""
+    handled = state.exceptions[-1] if state.exceptions else None
+    if handled is None or handled is value or not isinstance(value, ExceptionVariable):
+        return
+    link = handled
+    while isinstance(link, ExceptionVariable) and link.context is not None:
+        if link.context is value:
+            link.context = None
+            break
+        link = link.context
+    value.context = handled
 
 
 def constant_value(tracker: VariableTracker) -> Any:

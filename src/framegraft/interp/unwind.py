@@ -16,7 +16,7 @@ from ..model.value import (
 from ..semantics import attributes, core
 from .frame import InstructionTranslator as Tx
 from .frame import rule
-from .state import realize, user_error
+from .state import realize, set_context, user_error
 
 
 class PreviousException(VariableTracker):
@@ -43,9 +43,7 @@ def raise_varargs(tx: Tx, inst: Instruction) -> None:
         if not (isinstance(cause, ConstantVariable) and cause.value is None):
             cause = _instance(tx, cause)
         value.cause = cause
-    if isinstance(value, ExceptionVariable) and tx.state.exceptions and value.context is None:
-        if tx.state.exceptions[-1] is not value:
-            value.context = tx.state.exceptions[-1]
+    set_context(tx.state, value)
     raise UserRaise(value)
 
 

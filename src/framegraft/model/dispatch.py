@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dis
 from typing import Any
+
+from ..errors import GraphBreak
 
 HANDLERS: dict[int, Any] = {}  # id(callable) -> handler(tx, args, kwargs)
 _ALIVE: list = []
@@ -26,12 +29,26 @@ class TensorLayer:
 TENSOR = TensorLayer()
 
 
+def _strict(handler: Any, what: str) -> Any:
+    """A handler that does not look at keyword arguments refuses them: none is ever overlooked."""
+    code = getattr(handler, "__code__", None)
+    if code is None or any(i.opname.startswith("LOAD_") and i.argval == "kwargs" for i in dis.get_instructions(code)):
+        return handler
+
+    def refuse(tx: Any, first: Any, *rest: Any) -> Any:
+        if rest[-1]:
+            raise GraphBreak("unsupported_builtin_method", f"{what} with the keyword arguments {', '.join(rest[-1])}")
+        return handler(tx, first, *rest)
+
+    return refuse
+
+
 def handles(*functions: Any) -> Any:
     """Register the decorated handler(tx, args, kwargs) for each of ``functions``."""
 
     def register(handler: Any) -> Any:
         for fn in functions:
-            HANDLERS[id(fn)] = handler
+            HANDLERS[id(fn)] = _strict(handler, getattr(fn, "__name__", str(fn)))
             _ALIVE.append(fn)
         return handler
 
@@ -41,7 +58,7 @@ def handles(*functions: Any) -> Any:
 def method(cls: type, *names: str) -> Any:
     def register(handler: Any) -> Any:
         for name in names:
-            METHODS[cls, name] = handler
+            METHODS[cls, name] = _strict(handler, name)
         return handler
 
     return register
@@ -50,7 +67,7 @@ def method(cls: type, *names: str) -> Any:
 def constructs(*classes: type) -> Any:
     def register(handler: Any) -> Any:
         for cls in classes:
-            CLASSES[cls] = handler
+            CLASSES[cls] = _strict(handler, cls.__name__)
         return handler
 
     return register

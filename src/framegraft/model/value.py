@@ -137,7 +137,7 @@ class DictVariable(VariableTracker):
     whether all of them (and their order) have been observed.
     """
 
-    __slots__ = ("items", "value", "mutated", "complete", "deleted", "cls", "fetched", "owner")
+    __slots__ = ("items", "value", "mutated", "complete", "deleted", "cls", "fetched", "owner", "changes")
 
     def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = dict) -> None:
         self.items: dict[Any, tuple[VariableTracker, VariableTracker]] = items
@@ -149,15 +149,17 @@ class DictVariable(VariableTracker):
         self.fetched: dict[Any, VariableTracker] = {}  # entries of the real dict as they were found
         self.cls = cls
         self.owner: ObjectVariable | None = None  # the object whose __dict__ it is
+        self.changes = 0
 
     def python_type(self) -> type:
         return self.cls
 
 
 class SetVariable(VariableTracker):
-    __slots__ = ("items", "value", "mutated", "cls")
+    __slots__ = ("items", "value", "mutated", "cls", "changes")
 
     def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = set) -> None:
+        self.changes = 0
         self.items: dict[Any, VariableTracker] = items
         self.source = source
         self.value = value
@@ -272,12 +274,14 @@ class SuperVariable(VariableTracker):
 class IteratorVariable(VariableTracker):
     """An iterator with a fixed list of items still to come (list, tuple, range, dict views, str)."""
 
-    __slots__ = ("items", "index", "origin")
+    __slots__ = ("items", "index", "origin", "changes", "broken")
 
     def __init__(self, items: list, origin: VariableTracker | None = None) -> None:
         self.items = items
         self.index = 0
         self.origin = origin
+        self.changes = getattr(origin, "changes", 0)
+        self.broken = False
         self.source = None
 
     def python_type(self) -> type:
@@ -304,13 +308,14 @@ class CombinedIteratorVariable(VariableTracker):
 class GeneratorVariable(VariableTracker):
     """A suspended generator made in the trace: its interpreter frame."""
 
-    __slots__ = ("frame", "started", "finished", "running")
+    __slots__ = ("frame", "started", "finished", "running", "exceptions")
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
         self.started = False
         self.finished = False
         self.running = False
+        self.exceptions: list = []  # those it was handling when it yielded
         self.source = None
 
     def python_type(self) -> type:

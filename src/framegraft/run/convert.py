@@ -37,8 +37,9 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import modules, torchops  # noqa: F401
+from ..tensor import autograd, modules, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
+from ..tensor.modes import Modes
 from . import records, skip
 from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
@@ -90,9 +91,9 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, code, len(entries))
-    if not INTROSPECTION.isdisjoint(origin_of(code).co_names):
-        broken = GraphBreak("introspection", "a function that may look at its own frame: " + ", ".join(
-            sorted(INTROSPECTION.intersection(origin_of(code).co_names))))
+    looks = _looks_at_frame(origin_of(code))
+    if looks:
+        broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
         broken.user_stack = [(code.co_filename, code.co_firstlineno, code.co_name)]
         if ctx.fullgraph:
             raise Unsupported.from_break(broken)
@@ -162,7 +163,7 @@ class Conversion:
         self.planned: dict[int, GraphBreak] = {}
         self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
         self.graph_module: Any = None
-        self.grad = torch.is_grad_enabled()
+        self.modes = Modes()
         self.rescue = True
 
     def run(self) -> Any:
@@ -175,7 +176,6 @@ class Conversion:
     # -- one attempt
 
     def _attempt(self) -> Any:
-        grad = self.grad
         recursion = sys.getrecursionlimit()
         rng = torch.get_rng_state()
         sys.setrecursionlimit(max(recursion, 20_000))
@@ -200,8 +200,11 @@ class Conversion:
                 return self._broken(state, root, broken, at_end=True)
             return self._entry(state, root, instructions, None)
         finally:
+            nesting = state.graph.nesting
             state.release()
-            torch._C._set_grad_enabled(grad)
+            self.modes.restore()
+            for _ in range(abs(nesting)):
+                (torch.autocast_decrement_nesting if nesting > 0 else torch.autocast_increment_nesting)()
             torch.set_rng_state(rng)
             sys.setrecursionlimit(recursion)
 
@@ -322,12 +325,12 @@ class Conversion:
             log.artifact("graph").debug("%s\n%s", name, log.graph_table(module.graph))
         if log.enabled("graph_code"):
             log.artifact("graph_code").debug("%s\n%s", name, module.code)
-        grad = torch.is_grad_enabled()
-        torch._C._set_grad_enabled(self.grad)
+        modes = Modes()
+        self.modes.restore()
         try:
             compiled = call_backend(self.ctx.compiler, module, [t.value for t in inputs])
         finally:
-            torch._C._set_grad_enabled(grad)
+            modes.restore()
         records.note_graph(module)
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
         return name
@@ -374,7 +377,7 @@ class Conversion:
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(self.code, new_code, found)
         if config.verify_guards_on_creation:
-            torch._C._set_grad_enabled(self.grad)  # the trace may have left the program's own mode behind
+            self.modes.restore()  # the trace may have left the program's own mode behind
             failed = program.explain(self.args, self.fn)
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
@@ -404,8 +407,24 @@ def _shielded(compiled: Any) -> Any:
     return run_compiled
 
 
-# Names whose functions see the calling frame, which transformed code cannot imitate.
-INTROSPECTION = frozenset(("locals", "globals", "eval", "exec", "vars", "dir", "_getframe", "currentframe"))
+# Functions that see the calling frame, which transformed code cannot imitate: builtins, and those found in modules.
+_FRAME_BUILTINS = frozenset(("locals", "globals", "eval", "exec", "vars", "dir"))
+_FRAME_FUNCTIONS = frozenset(("_getframe", "currentframe"))
+
+
+def _looks_at_frame(code: types.CodeType) -> list[str]:
+    """Names by which the code may ask for its own frame. ``vars`` and ``dir`` do so only without arguments."""
+    if (_FRAME_BUILTINS | _FRAME_FUNCTIONS).isdisjoint(code.co_names):
+        return []
+    found = set()
+    instructions = frames.instructions_of(code)
+    for inst, after in zip(instructions, [*instructions[1:], None], strict=True):
+        if inst.op in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_ATTR", "IMPORT_FROM") and inst.arg in _FRAME_FUNCTIONS:
+            found.add(inst.arg)
+        elif inst.op in ("LOAD_GLOBAL", "LOAD_NAME") and inst.arg in _FRAME_BUILTINS:
+            if inst.arg not in ("vars", "dir") or after is None or after.op == "CALL" and not after.arg[0]:
+                found.add(inst.arg)
+    return sorted(found)
 
 
 def _guard_aliases(state: TraceState) -> None:

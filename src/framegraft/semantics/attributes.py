@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from typing import Any
 
@@ -350,6 +351,9 @@ def _is_slot(tx: Any, obj: ObjectVariable, name: str) -> bool:
     return isinstance(mro_lookup(tx, obj.cls, name), types.MemberDescriptorType)
 
 
+_TUPLE_GETTER = type(collections.namedtuple("_Sample", "x").__dict__["x"])  # noqa: PYI024
+
+
 def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
     """The descriptor protocol: what ``found``, an attribute of ``cls``, gives for the instance ``obj``."""
     kind = type(found)
@@ -367,6 +371,8 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
         return BuiltinMethodVariable(name, obj)
     if isinstance(found, types.ClassMethodDescriptorType):
         return BuiltinMethodVariable(name, owner or wrap_class(tx, cls))
+    if kind is _TUPLE_GETTER and isinstance(getattr(obj, "payload", None), TupleVariable):
+        return obj.payload.items[found.__reduce__()[1][0]]  # type: ignore[attr-defined]
     if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return _native_member(tx, found, obj, name)
     getter = mro_lookup(tx, kind, "__get__") if hasattr(kind, "__get__") else MISSING
@@ -378,6 +384,9 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
     if isinstance(found, type) or isinstance(found, types.BuiltinFunctionType):
         return wrap_pinned(tx, found)
     raise GraphBreak("unsupported_attribute", f"descriptor {kind.__name__} at {cls.__name__}.{name}")
+
+
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that has its slots from a class statement
 
 
 def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> VariableTracker:
@@ -393,7 +402,10 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
             return LazyVariable(value, obj.source.attribute(obj.value, name))
-        if isinstance(found, types.MemberDescriptorType):
+        fields = getattr(obj.cls, "__match_args__", ())
+        if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
+            return obj.payload.items[fields.index(name)]
+        if isinstance(found, types.MemberDescriptorType) and obj.cls.__flags__ & _HEAP_TYPE:
             raise attribute_error(obj, name)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
 

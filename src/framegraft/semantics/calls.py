@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 import types
 import weakref
 from typing import Any
@@ -30,10 +31,11 @@ from ..model.value import (
     TensorVariable,
     TupleVariable,
     VariableTracker,
+    constant,
 )
 from . import attributes, iteration, operators
 from .containers import payload_of
-from .wrapping import wrap_constant, wrap_pinned
+from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
 Args = list[VariableTracker]
 Kwargs = dict[str, VariableTracker]
@@ -88,6 +90,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> Var
             return _unbound_method(tx, value, args, kwargs)
         if isinstance(value, types.BuiltinFunctionType):
             return _builtin_function(tx, value, args, kwargs)
+        if type(value) is functools._lru_cache_wrapper:
+            return _call_cached(tx, fn, value, args, kwargs)
         if type(value) is weakref.ref:
             return WEAKREF[0](tx, fn)
         if isinstance(value, functools.partial):
@@ -98,6 +102,46 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> Var
     if is_builtin_method(method):
         raise GraphBreak("unknown_c_function", f"a {fn.cls.__name__} called")
     return call(tx, method, args, kwargs)
+
+
+class _CachedCall:
+    """Accessor: what a ``functools.cache``d function gives for constants."""
+
+    def __init__(self, fn: Any, args: list, kwargs: dict) -> None:
+        self.args = args
+        self.kwargs = kwargs
+        self.__name__ = f"{fn.__name__}[cached]"
+
+    def __call__(self, fn: Any) -> Any:
+        return fn(*self.args, **self.kwargs)
+
+
+def _cache_argument(tx: Any, tracker: VariableTracker) -> Any:
+    if type(tracker) is ConstantVariable:
+        return tracker.value
+    if isinstance(tracker, ObjectVariable) and tracker.source is not None and isinstance(tracker.value, CACHE_ARGUMENTS):
+        tx.state.guards.pin(tracker.source, tracker.value)
+        return tracker.value
+    raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
+
+
+# Objects that live as long as the program: an entry may keep them.
+CACHE_ARGUMENTS = (type, types.FunctionType, types.ModuleType, logging.Logger)
+
+
+def _call_cached(tx: Any, fn: ObjectVariable, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """A cached function is asked, now and by the guards, as the program would ask it: its answers come from its cache."""
+    args, kwargs = realize_all(tx, args, kwargs)
+    if fn.source is None:
+        raise GraphBreak("unknown_c_function", "a function with a cache, made in the trace")
+    plain = [_cache_argument(tx, a) for a in args]
+    named = {k: _cache_argument(tx, v) for k, v in kwargs.items()}
+    ask = _CachedCall(value, plain, named)
+    try:
+        answer = ask(value)
+    except Exception as error:
+        raise GraphBreak("raised_exception", f"{value.__name__}() raised {type(error).__name__}") from None
+    return LazyVariable(answer, fn.source.child("PYCALL", ask))
 
 
 def _call_partial(tx: Any, fn: ObjectVariable, value: functools.partial, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -156,11 +200,21 @@ def call_method(
         if handler is not None:
             return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
-        plain = all(isinstance(a, ConstantVariable) for a in args) and all(isinstance(v, ConstantVariable) for v in kwargs.values())
-        if plain:
-            method = getattr(target.value, name)
-            return operators.fold(method, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
+        try:
+            plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
+            named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}
+        except GraphBreak:
+            plain = None
+        if plain is not None:
+            return operators.fold(getattr(target.value, name), plain, named)
     raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.{name}")
+
+
+def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:
+    if isinstance(tracker, TupleVariable):
+        for item in tracker.items:
+            _realize_items(tx, realize(item, tx.state))
+    return tracker
 
 
 # -- classes
@@ -332,6 +386,30 @@ def start_frame(inner: Any, code: Any, bound: Kwargs, closure: list) -> None:
             inner.first_arg = inner.cells[first].contents
 
 
+@functools.lru_cache(maxsize=1000)
+def _stub(code: types.CodeType) -> types.CodeType:
+    """A function body that does nothing, with the same parameters."""
+    nothing = (lambda: None).__code__
+    kept = code.co_flags & (frames.CO_VARARGS | frames.CO_VARKEYWORDS)
+    return nothing.replace(
+        co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
+        co_nlocals=code.co_argcount + code.co_kwonlyargcount + kept.bit_count(), co_flags=nothing.co_flags | kept,
+        co_varnames=code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + kept.bit_count()],
+        co_name=code.co_name, co_qualname=code.co_qualname)
+
+
+def _mismatch(code: types.CodeType, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs) -> UserRaise:
+    """The TypeError that the interpreter words for such a call."""
+    stub = types.FunctionType(_stub(code), {}, code.co_name, tuple(defaults))
+    stub.__qualname__ = name
+    stub.__kwdefaults__ = dict(kwdefaults)
+    try:
+        stub(*args, **kwargs)
+    except TypeError as error:
+        return UserRaise(user_error(TypeError, *error.args))
+    raise AssertionError(f"the call of {name} fits its parameters")
+
+
 def bind_arguments(
     tx: Any, code: Any, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs
 ) -> Kwargs:
@@ -344,31 +422,31 @@ def bind_arguments(
         bound[names[position]] = TupleVariable(list(args[count:]))
         position += 1
     elif len(args) > count:
-        raise UserRaise(user_error(TypeError, f"{name}() takes {count} positional arguments but {len(args)} were given"))
+        raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
     extra: Kwargs = {}
     allowed = names[code.co_posonlyargcount : count + kwonly]
     for key, value in kwargs.items():
         if key in allowed:
             if key in bound:
-                raise UserRaise(user_error(TypeError, f"{name}() got multiple values for argument '{key}'"))
+                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
             bound[key] = value
         else:
             extra[key] = value
     if code.co_flags & frames.CO_VARKEYWORDS:
         bound[names[position]] = DictVariable({k: (ConstantVariable(k), v) for k, v in extra.items()})
     elif extra:
-        raise UserRaise(user_error(TypeError, f"{name}() got an unexpected keyword argument '{next(iter(extra))}'"))
+        raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
     for index in range(len(args), count):
         key = names[index]
         if key not in bound:
             offset = index - (count - len(defaults))
             if offset < 0:
-                raise UserRaise(user_error(TypeError, f"{name}() missing 1 required positional argument: '{key}'"))
+                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
             bound[key] = defaults[offset]
     for key in names[count : count + kwonly]:
         if key not in bound:
             if key not in kwdefaults:
-                raise UserRaise(user_error(TypeError, f"{name}() missing 1 required keyword-only argument: '{key}'"))
+                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
             bound[key] = kwdefaults[key]
     return bound
 

@@ -88,12 +88,19 @@ def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker 
         tx.state.guards.add(d.source, "NOKEY", hashed)
         return None
     value = LazyVariable(dict.__getitem__(d.value, hashed), d.source.entry(d.value, hashed))
-    if type(hashed) not in CONSTANT_TYPES and not isinstance(key, ObjectVariable):
+    if not _is_plain_key(hashed) and not isinstance(key, ObjectVariable):
         raise GraphBreak("unsupported_builtin_method", "a compound key of a dict made outside of the trace")
     tx.state.guards.add(d.source, "HASKEY", hashed)
     d.items[hashed] = (key, value)
     d.fetched[hashed] = value
     return value
+
+
+def _is_plain_key(key: Any) -> bool:
+    """A constant, or a tuple of constants: looking it up runs no code of the program."""
+    if type(key) is tuple:
+        return all(_is_plain_key(k) for k in key)
+    return type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key))
 
 
 def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, VariableTracker]]:
@@ -153,6 +160,8 @@ def _changing(tx: Any, d: Any) -> None:
     else:
         tx.state.dirty += 1
     d.mutated = True
+    if not isinstance(d, ListVariable):
+        d.changes += 1
 
 
 def dict_set(tx: Any, d: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import collections
 import copy
+import enum
 import functools
 import inspect
 import itertools
@@ -321,7 +322,25 @@ def handle_repr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return _text(tx, repr, "__repr__", args[0])
 
 
-@handles(hash, id, globals, locals, vars, dir, exec, eval)
+@handles(hash)
+def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if type(args[0]) is ConstantVariable:
+        return operators.fold(hash, args)
+    if isinstance(args[0], ObjectVariable) and args[0].payload is None:
+        method = attributes.mro_lookup(tx, args[0].cls, "__hash__")
+        if isinstance(method, types.FunctionType):
+            return calls.call(tx, attributes.special_method(tx, args[0], "__hash__"), [], {})  # type: ignore[arg-type]
+    raise GraphBreak("introspection", "hash() of an object")
+
+
+@handles(vars)
+def handle_vars(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 1 or not isinstance(args[0], ObjectVariable):
+        raise GraphBreak("introspection", "vars()")
+    return realize(attributes.get_attr(tx, args[0], "__dict__"), tx.state)
+
+
+@handles(id, globals, locals, dir, exec, eval)
 def handle_introspection(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     raise GraphBreak("introspection", "hash(), id(), globals(), locals(), vars(), dir(), exec() or eval()")
 
@@ -548,18 +567,73 @@ def handle_reduce(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return total
 
 
+@handles(copy.deepcopy)
+def handle_deepcopy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("untraceable_call", "copy.deepcopy with a memo")
+    return duplicate(tx, args[0], {})
+
+
+_ATOMIC = (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType, enum.Enum, property, range)
+_DEFAULT_COPY = {"__deepcopy__": MISSING, "__copy__": MISSING, "__reduce_ex__": object.__reduce_ex__, "__reduce__": object.__reduce__,
+                 "__setstate__": MISSING, "__getnewargs__": MISSING, "__getnewargs_ex__": MISSING, "__slots__": MISSING,
+                 "__getstate__": getattr(object, "__getstate__", MISSING)}
+
+
+def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTracker:
+    """copy.deepcopy, or copy.copy where ``memo`` is None, of what Lib/copy.py copies without calling the program."""
+    obj = realize(obj, tx.state)
+    if isinstance(obj, (ConstantVariable, FunctionVariable)) or isinstance(obj, ObjectVariable) and isinstance(obj.value, _ATOMIC):
+        return obj
+    if memo is not None and id(obj) in memo:
+        return memo[id(obj)][0]
+
+    def part(value: VariableTracker) -> VariableTracker:
+        return value if memo is None else duplicate(tx, value, memo)
+
+    def keep(made: Any) -> Any:
+        if memo is not None:
+            memo[id(obj)] = (made, obj)
+        return made
+
+    if isinstance(obj, ListVariable):
+        made = keep(ListVariable([]))
+        made.items.extend(part(i) for i in obj.items)
+        return made
+    if isinstance(obj, TupleVariable):
+        items = [part(i) for i in obj.items]
+        return obj if all(a is b for a, b in zip(items, obj.items, strict=True)) else TupleVariable(items)
+    if isinstance(obj, DictVariable):
+        made = keep(DictVariable({}))
+        for key, value in list(containers.complete(tx, obj).values()):
+            containers.dict_set(tx, made, realize(part(key), tx.state), part(value))
+        return made
+    if isinstance(obj, SetVariable):
+        return SetVariable(dict(obj.items), cls=obj.cls)
+    if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & 1 << 9:
+        return _duplicate_object(tx, obj, memo, part, keep)
+    raise GraphBreak("untraceable_call", f"a copy of a {obj.python_type().__name__}")
+
+
+def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any, keep: Any) -> VariableTracker:
+    cls = obj.cls
+    own = attributes.mro_lookup(tx, cls, "__copy__" if memo is None else "__deepcopy__")
+    if memo is None and isinstance(own, types.FunctionType):
+        return calls.call(tx, wrap_pinned(tx, own), [obj], {})
+    for name, default in _DEFAULT_COPY.items():
+        if attributes.mro_lookup(tx, cls, name) is not default:
+            raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, which has its own {name}")
+    made = keep(calls.new_object(tx, object, [wrap_pinned(tx, cls)], {}))
+    namespace = attributes.instance_dict(tx, obj)
+    for key, value in list(containers.complete(tx, realize(namespace, tx.state)).values()):  # type: ignore[arg-type]
+        made.attrs[key.value] = part(value)  # type: ignore[attr-defined]
+    return made
+
+
 @handles(copy.copy)
 def handle_copy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     obj = args[0]
-    if isinstance(obj, (ConstantVariable, TupleVariable)):
-        return obj
-    if isinstance(obj, ListVariable):
-        return ListVariable(list(obj.items))
-    if isinstance(obj, DictVariable):
-        return DictVariable(dict(containers.complete(tx, obj)))
-    if isinstance(obj, SetVariable):
-        return SetVariable(dict(obj.items), cls=obj.cls)
-    raise GraphBreak("untraceable_call", f"copy.copy of a {obj.python_type().__name__}")
+    return obj if isinstance(obj, TupleVariable) else duplicate(tx, obj, None)
 
 
 def _iterator(items: list) -> IteratorVariable:
@@ -699,8 +773,6 @@ def enum_call(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
         raise UserRaise(user_error(ValueError, *error.args)) from None
     return wrap_pinned(tx, member)
 
-
-import enum  # noqa: E402
 
 CLASSES[enum.EnumMeta] = enum_call
 BUILTIN_NAMES = tuple(vars(builtins))

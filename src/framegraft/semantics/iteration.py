@@ -73,6 +73,8 @@ def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> Vari
 def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
     """next(iterator), None when it is exhausted."""
     if isinstance(iterator, IteratorVariable):
+        if isinstance(iterator.origin, (DictVariable, SetVariable)) and iterator.origin.changes != iterator.changes:
+            _check_unchanged(iterator, iterator.origin)
         if iterator.index < len(iterator.items):
             iterator.index += 1
             tx.state.dirty += 1
@@ -97,6 +99,18 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
                 return None
             raise
     raise GraphBreak("unsupported_iterator", f"next() of a {iterator.python_type().__name__}")
+
+
+def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
+    """dictiter_iternextkey and setiter_iternext: the size must stay; what a change of keys does depends on their hashes."""
+    if len(origin.items) != len(iterator.items) or iterator.broken:
+        iterator.broken = True
+        kind = "dictionary" if isinstance(origin, DictVariable) else "Set"
+        raise UserRaise(user_error(RuntimeError, f"{kind} changed size during iteration"))
+    now = list(origin.items.values())
+    if any((a[0] if isinstance(a, tuple) else a) is not b for a, b in zip(now, iterator.items, strict=True)):
+        raise GraphBreak("unsupported_iterator", "a container that changes its keys while it is iterated")
+    iterator.changes = origin.changes
 
 
 def _next_combined(tx: Any, it: CombinedIteratorVariable) -> VariableTracker | None:
@@ -167,6 +181,7 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
     generator.started = True
     generator.running = True
     depth = len(tx.state.exceptions)
+    tx.state.exceptions += generator.exceptions
     try:
         if error is not None:
             try:
@@ -178,10 +193,14 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
     except UserRaise as raised:
         generator.finished = True
         if issubclass(raised.value.python_type(), StopIteration):
-            raise UserRaise(user_error(RuntimeError, "generator raised StopIteration")) from None
+            failure = user_error(RuntimeError, "generator raised StopIteration")
+            failure.cause = failure.context = raised.value
+            failure.raised = True
+            raise UserRaise(failure) from None
         raise
     finally:
         generator.running = False
+        generator.exceptions = tx.state.exceptions[depth:]
         del tx.state.exceptions[depth:]
     if kind == "yield":
         return False, result

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import METHODS, handles, method
+from ..model.dispatch import METHODS, method
 from ..model.value import (
     MISSING,
     NONE,
@@ -284,7 +285,16 @@ def dict_fromkeys(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return made
 
 
-handles(dict.fromkeys)(dict_fromkeys)
+@method(VariableTracker, "fromkeys")
+def class_fromkeys(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
+    if not is_class(obj) or obj.value not in (dict, collections.OrderedDict):  # type: ignore[attr-defined]
+        raise GraphBreak("unsupported_builtin_method", "fromkeys() of a subclass of dict")
+    made = dict_fromkeys(tx, [*args, *kwargs.values()], {})
+    if obj.value is dict:  # type: ignore[attr-defined]
+        return made
+    ordered = ObjectVariable(MISSING, collections.OrderedDict)
+    ordered.payload = made
+    return ordered
 
 
 # -- sets
@@ -400,8 +410,15 @@ def generator_send(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) ->
 @method(GeneratorVariable, "throw")
 def generator_throw(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -> VariableTracker:
     error = args[0]
-    if is_class(error):
-        error = calls.call(tx, error, list(args[1:2]), {})
+    if is_class(error):  # (type, value, traceback), as _gen_throw and PyErr_NormalizeException take it
+        value = args[1] if len(args) > 1 else NONE
+        if isinstance(value, ConstantVariable) and value.value is None:
+            error = realize(calls.call(tx, error, [], {}), tx.state)
+        elif issubclass(value.python_type(), BaseException):
+            error = value
+        else:
+            items = value.items if isinstance(value, TupleVariable) else [value]
+            error = realize(calls.call(tx, error, list(items), {}), tx.state)
     return _generator_result(*iteration.resume(tx, obj, NONE, error))
 
 

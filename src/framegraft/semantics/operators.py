@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import enum
 import operator
 import types
 from typing import Any
@@ -122,6 +123,17 @@ def fold(fn: Any, args: list[VariableTracker], kwargs: dict | None = None) -> Va
         value = fn(*(a.value for a in args), **(kwargs or {}))  # type: ignore[attr-defined]
     except Exception as error:
         raise UserRaise(user_error(type(error), *error.args)) from None
+    return fresh(value)
+
+
+def fresh(value: Any) -> VariableTracker:
+    """Tracker of an object that this very call made: nobody else has it."""
+    if type(value) is list:
+        return ListVariable([fresh(v) for v in value])
+    if type(value) is tuple:
+        return TupleVariable([fresh(v) for v in value])
+    if type(value) in (dict, set, bytearray):
+        raise GraphBreak("untraceable_call", f"a builtin that gives a new {type(value).__name__}")
     return wrap_constant(value)
 
 
@@ -289,6 +301,10 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
             return None
         if getattr(object, name, None) is found:
             return None
+        other = right.value if isinstance(right, (ConstantVariable, ObjectVariable)) else None
+        if isinstance(left.value, enum.Enum) and isinstance(other, (enum.Enum, int, str, float, type(None))):
+            answer = found(left.value, other)  # a slot of int or str
+            return None if answer is NotImplemented else constant(answer)
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
     method = attributes.bind(tx, found, left, left.cls, name)
     result = realize(calls.call(tx, method, [right], {}), tx.state)
@@ -387,7 +403,10 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
         value = realize(calls.call(tx, wrap_constant({"s": str, "r": repr, "a": ascii}[conversion]), [value], {}), tx.state)
     if isinstance(value, ConstantVariable) and isinstance(spec, ConstantVariable):
         return fold(format, [value, spec])
-    if isinstance(spec, ConstantVariable) and spec.value == "":
+    method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
+    if method is not None and not calls.is_builtin_method(method):
+        return calls.call(tx, method, [spec], {})
+    if isinstance(spec, ConstantVariable) and spec.value == "" and not isinstance(value, TensorVariable):
         return calls.call(tx, wrap_constant(str), [value], {})
     raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")
 

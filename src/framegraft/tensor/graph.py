@@ -11,6 +11,7 @@ import torch.fx
 from ..model.source import Source
 from ..model.value import TensorVariable
 from .fake import CaptureMode, to_fake
+from .modes import Modes
 
 
 class OutputGraph:
@@ -22,7 +23,8 @@ class OutputGraph:
         self.call_count = 0
         self.changes_modes = False
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
-        self.grad = torch.is_grad_enabled()  # at frame entry
+        self.modes = Modes()  # at frame entry
+        self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
 
     def add_input(self, value: torch.Tensor, source: Source) -> TensorVariable:

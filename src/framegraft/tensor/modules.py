@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from ..errors import GraphBreak
-from ..interp.state import realize
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
 from ..model.dispatch import handles
 from ..model.value import (
     NONE,
@@ -17,7 +17,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, containers
+from ..semantics import attributes, containers, operators
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -89,21 +89,6 @@ _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_d
              torch.promote_types, torch.can_cast)
 
 
-@handles(torch._C._set_grad_enabled)
-def set_grad_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    """The switch goes into the graph, and holds for the rest of the trace; emission sets it for what comes after."""
-    mode = args[0]
-    if not isinstance(mode, ConstantVariable) or not isinstance(mode.value, bool):
-        raise GraphBreak("untraceable_call", "set_grad_enabled of something other than a bool")
-    if torch.is_grad_enabled() != mode.value:
-        tx.state.graph.node("call_function", torch._C._set_grad_enabled, (mode.value,), {})
-        tx.state.graph.call_count -= 1
-        tx.state.graph.changes_modes = True
-        tx.state.dirty += 1
-        torch._C._set_grad_enabled(mode.value)
-    return NONE
-
-
 @handles(torch._C._log_api_usage_once)
 def log_api_usage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return NONE
@@ -114,3 +99,29 @@ def broadcast_shapes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     shapes = [containers.hash_key(tx, a) for a in args]
     return constant(torch.broadcast_shapes(*shapes))
 
+
+
+def _check(tx: Any, condition: Any, error: type, message: Any) -> VariableTracker:
+    if not isinstance(condition, ConstantVariable):
+        raise GraphBreak("data_dependent_branch", "a check on the value of a tensor")
+    if condition.value:
+        return NONE
+    if not isinstance(message, ConstantVariable):
+        raise GraphBreak("raised_exception", f"a failing check raises {error.__name__}")
+    raise UserRaise(user_error(error, message.value))
+
+
+@handles(torch._assert)
+def torch_assert(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    given = dict(zip(("condition", "message"), args, strict=False)) | kwargs
+    condition = given["condition"]
+    if not isinstance(condition, TensorVariable):
+        condition = constant(operators.truth(tx, condition))
+    return _check(tx, condition, AssertionError, given.get("message", constant("")))
+
+
+@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
+def torch_check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if isinstance(args[0], ConstantVariable) and args[0].value is True:
+        return NONE
+    raise GraphBreak("raised_exception", "a torch._check that does not hold, or on a value that is not known")

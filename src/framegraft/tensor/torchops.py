@@ -28,7 +28,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import attributes, calls
-from ..semantics.wrapping import wrap_constant, wrap_pinned
+from ..semantics.wrapping import need_constant_deep, wrap_constant, wrap_pinned
 from .fake import DATA_DEPENDENT, FakeTensor
 
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
@@ -203,6 +203,9 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
 # -- running an operation on fakes
 
 
+_DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
+
+
 class Unwrapper:
     """Trackers to FX arguments and to fake arguments, side by side."""
 
@@ -219,6 +222,8 @@ class Unwrapper:
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
             return tracker.value, tracker.value
+        if isinstance(tracker, ObjectVariable) and tracker.value in (int, float, bool, complex):
+            return _DTYPES[tracker.value], _DTYPES[tracker.value]
         if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
             if isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
                 return self.both(tracker.payload)
@@ -461,6 +466,15 @@ for _name in ("takes", "call", "get_attr", "set_attr", "call_method", "truth", "
 def setitem(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     attributes.calls.operators.containers.set_item(tx, *args)
     return NONE
+
+
+@constructs(torch.device, torch.Size)
+def torch_value(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    try:
+        values = [need_constant_deep(a) for a in args]
+        return constant(cls(*values, **{k: need_constant_deep(v) for k, v in kwargs.items()}))
+    except (RuntimeError, TypeError) as error:
+        raise GraphBreak("raised_exception", f"torch.{cls.__name__}(): {error}") from None
 
 
 @constructs(torch.finfo, torch.iinfo)

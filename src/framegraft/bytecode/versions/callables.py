@@ -96,6 +96,8 @@ class Callables:
             stack[-1], stack[-inst.arg] = stack[-inst.arg], stack[-1]
         elif touched or left:
             if op in REACH:
+                if inst.arg + REACH[op] > len(stack):
+                    raise ValueError(f"stack underflow at {inst}")
                 self.spoilt.add(stack[-inst.arg - REACH[op]])
             rest = len(stack) - touched
             if op in ("CALL", "CALL_EX"):

@@ -1,0 +1,88 @@
+"""``torch.autograd.Function``: one node that calls ``apply``, after a rehearsal of ``forward``.
+
+The rehearsal traces ``forward`` and throws its operations away: it records what forward relies on, and breaks the graph
+where forward does what one node cannot hold (side effects, printing, branches on values).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..errors import GraphBreak
+from ..interp.state import realize
+from ..model.dispatch import handles
+from ..model.value import MISSING, NONE, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
+from ..semantics import attributes, calls
+from .torchops import run_node
+
+
+class Context:
+    """Stands for ``ctx`` in a rehearsal; what it is told concerns the real one only."""
+
+    def save_for_backward(self, *tensors: Any) -> None: ...
+
+    def save_for_forward(self, *tensors: Any) -> None: ...
+
+    def mark_dirty(self, *tensors: Any) -> None: ...
+
+    def mark_non_differentiable(self, *tensors: Any) -> None: ...
+
+    def set_materialize_grads(self, value: bool) -> None: ...
+
+
+for _name, _method in list(vars(Context).items()):
+    if not _name.startswith("_"):
+        handles(_method)(lambda tx, args, kwargs: NONE)
+
+
+@handles(torch.autograd.Function.apply.__func__)  # type: ignore[attr-defined]
+def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    cls = getattr(args[0], "value", None)
+    if not (isinstance(cls, type) and issubclass(cls, torch.autograd.Function)) or kwargs:
+        raise GraphBreak("untraceable_call", "autograd.Function.apply with keywords or without a class")
+    inputs = [realize(a, tx.state) for a in args[1:]]
+    _rehearse(tx, args[0], cls, inputs)
+    return run_node(tx, "call_function", _target(cls), inputs, {})
+
+
+def _target(cls: Any) -> Any:
+    """A plain function for the node: FX prints a bound ``apply`` as if it were torch's own."""
+
+    def apply(*args: Any) -> Any:
+        return cls.apply(*args)
+
+    apply.__name__ = apply.__qualname__ = f"{cls.__name__}_apply"
+    return apply
+
+
+def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
+    state = tx.state
+    graph = state.graph
+    context = ObjectVariable(MISSING, Context)
+    needs = [constant(isinstance(i, TensorVariable) and i.fake.requires_grad) for i in inputs]
+    context.attrs["needs_input_grad"] = TupleVariable(list(needs))
+    for name in ("backward", "vjp", "jvp", "vmap", "generate_vmap_rule"):
+        attributes.mro_lookup(tx, cls, name)
+    separate = attributes.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
+        "setup_context", torch.autograd.Function.__dict__.get("setup_context"))
+    versions = [i.fake._version for i in inputs if isinstance(i, TensorVariable) and not i.fake.is_inference()]
+    before = (graph.call_count, graph.changes_modes, graph.may_raise, set(graph.graph.nodes))
+    grad = torch.is_grad_enabled()
+    state.pure += 1
+    torch._C._set_grad_enabled(False)
+    try:
+        forward = attributes.get_attr(tx, owner, "forward")
+        result = calls.call(tx, forward, inputs if separate else [context, *inputs], {})
+        if separate:
+            calls.call(tx, attributes.get_attr(tx, owner, "setup_context"), [context, TupleVariable(list(inputs)), result], {})
+    finally:
+        torch._C._set_grad_enabled(grad)
+        state.pure -= 1
+    graph.call_count, graph.changes_modes, graph.may_raise = before[:3]
+    for node in reversed(list(graph.graph.nodes)):
+        if node not in before[3] and node.op != "placeholder":
+            graph.graph.erase_node(node)
+    if versions != [i.fake._version for i in inputs if isinstance(i, TensorVariable) and not i.fake.is_inference()]:
+        raise GraphBreak("unsupported_mutation", f"{cls.__name__}.forward changes a tensor in place")
