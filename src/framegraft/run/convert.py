@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from .. import _native, config, log
+from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
@@ -317,7 +318,7 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, module: Any, inputs: list) -> str:
+    def _compile_graph(self, module: Any, inputs: list, changed: list[bool]) -> str:
         name = self._fresh("__compiled_fn")
         module.__class__.__name__ = name
         self.graph_module = module
@@ -328,7 +329,11 @@ class Conversion:
         modes = Modes()
         self.modes.restore()
         try:
-            compiled = call_backend(self.ctx.compiler, module, [t.value for t in inputs])
+            values = [t.value for t in inputs]
+            if any(changed):
+                compiled = compile_changing(self.ctx.compiler, module, values, changed)
+            else:
+                compiled = call_backend(self.ctx.compiler, module, values)
         finally:
             modes.restore()
         records.note_graph(module)
