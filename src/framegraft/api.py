@@ -16,6 +16,7 @@ from .errors import GraphBreak
 from .model.dispatch import HANDLERS, handles
 from .run import convert as converter
 from .run import records, skip
+from .run.names import InstalledName
 from .semantics import calls
 from .semantics.wrapping import wrap_constant
 from .tensor.torchops import run_node
@@ -31,7 +32,8 @@ class Context:
         self.compiler = compiler
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-        self.resumes: dict[tuple, str] = {}  # (resume code, id of the globals) -> name in the globals
+        # (resume code, id of the globals) -> the resume function's name, while an entry uses it
+        self.resumes: weakref.WeakValueDictionary[tuple, InstalledName] = weakref.WeakValueDictionary()
 
     def miss(self, compiled: Any, args: tuple) -> Any:
         """Called by the native core when no entry fits."""

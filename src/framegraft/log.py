@@ -115,10 +115,11 @@ def compile_id(frame: int, attempt: int) -> Iterator[None]:
         _compile_id.reset(token)
 
 
-def set_logs(*, all: int | None = None, dynamo: int | None = None, **artifacts: bool) -> None:
+def set_logs(spec: str | None = None, /, *, all: int | None = None, dynamo: int | None = None, **artifacts: bool) -> None:
     """Switch logs on or off. Keywords not given stay as they are.
 
     Args:
+        spec: the syntax of FRAMEGRAFT_LOGS, ``"+dynamo,guards"``; what it does not name is switched off.
         dynamo: level of the general logger (``logging.DEBUG``), or True for DEBUG, False for WARNING.
         all: as ``dynamo``, kept for those who know ``torch._logging``.
         **artifacts: names of ``ARTIFACTS`` with True or False.
@@ -126,11 +127,17 @@ def set_logs(*, all: int | None = None, dynamo: int | None = None, **artifacts: 
     Raises:
         ConfigError: unknown artifact name, or a value that is no bool.
     """
+    if spec is not None and not isinstance(spec, str):
+        raise ConfigError(f"set_logs takes a string as FRAMEGRAFT_LOGS, or keywords, not {type(spec).__name__}")
     for name, value in artifacts.items():
         if name not in ARTIFACTS:
             raise _bad_name(name)
         if type(value) is not bool:
             raise ConfigError(f"set_logs({name}=...) takes True or False, not {value!r}")
+    if spec is not None:
+        wanted = list(_items(spec))  # an error leaves everything as it was
+        reset_logs()
+        set_logs_from_string(",".join(sign + name for sign, name in wanted))
     for level in (all, dynamo):
         if level is not None:
             _root.setLevel({True: logging.DEBUG, False: logging.WARNING}[level] if isinstance(level, bool) else level)
@@ -138,21 +145,26 @@ def set_logs(*, all: int | None = None, dynamo: int | None = None, **artifacts: 
         _switch(name, value)
 
 
-def set_logs_from_string(spec: str) -> None:
-    """Apply the syntax of FRAMEGRAFT_LOGS: names separated by commas, each with an optional ``+`` or ``-``."""
-    for item in spec.split(","):
-        item = item.strip()
-        if not item:
-            continue
+def _items(spec: str) -> Iterator[tuple[str, str]]:
+    """(sign, name) of each item, all of them checked before the first is given."""
+    found = []
+    for item in filter(None, (part.strip() for part in spec.split(","))):
         sign, name = (item[0], item[1:]) if item[0] in "+-" else ("", item)
         name = _ALIASES.get(name, name)
+        if name not in COMPONENTS and name not in ARTIFACTS and name != "all":
+            raise _bad_name(name)
+        found.append((sign, name))
+    yield from found
+
+
+def set_logs_from_string(spec: str) -> None:
+    """Apply the syntax of FRAMEGRAFT_LOGS: names separated by commas, each with an optional ``+`` or ``-``."""
+    for sign, name in _items(spec):
         if name in COMPONENTS or name == "all":
             level = {"+": logging.DEBUG, "-": logging.ERROR, "": logging.INFO}[sign]
             logging.getLogger(COMPONENTS.get(name, "framegraft")).setLevel(level)
-        elif name in ARTIFACTS:
-            _switch(name, sign != "-")
         else:
-            raise _bad_name(name)
+            _switch(name, sign != "-")
 
 
 def reset_logs() -> None:

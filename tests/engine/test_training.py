@@ -100,7 +100,8 @@ def train(model, loss_of, run, make_optimizer):
 
 OPTIMIZERS = {
     "sgd": lambda params: torch.optim.SGD(params, lr=0.1, momentum=0.9),
-    "adam": lambda params: torch.optim.Adam(params, lr=0.01),
+    # A bias before BatchNorm has no gradient but rounding errors, which the usual eps would make whole steps of.
+    "adam": lambda params: torch.optim.Adam(params, lr=0.01, eps=1e-3),
 }
 
 

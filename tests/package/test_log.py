@@ -60,3 +60,17 @@ def test_graph_table():
     assert table[0].split() == ["opcode", "name", "target", "args", "kwargs"]
     assert set(table[1]) <= {"-", " "}
     assert len(table) == 2 + len(graph.nodes)
+
+
+def test_set_logs_takes_a_string():
+    log.set_logs("guards,-graph")
+    assert log.enabled("guards") and not log.enabled("graph")
+    log.set_logs("bytecode", graph=True)
+    assert log.enabled("bytecode") and log.enabled("graph") and not log.enabled("guards")
+    with pytest.raises(exc.ConfigError, match="nothing"):
+        log.set_logs("guards,nothing")
+    assert log.enabled("bytecode") and not log.enabled("guards")
+    with pytest.raises(exc.ConfigError, match="list"):
+        log.set_logs(["guards"])
+    log.set_logs("")
+    assert not log.enabled("bytecode")

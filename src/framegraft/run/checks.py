@@ -38,21 +38,14 @@ class CheckFunction:
 
 
 class EntryInfo:
-    """Python side of an entry: guards, graph, break, and the names it put into the function's globals."""
+    """Python side of an entry: guards, graph, break."""
 
-    def __init__(self, graph_module: Any, broken: Any, installed: list[str], scope: dict) -> None:
+    def __init__(self, graph_module: Any, broken: Any) -> None:
         self.graph_module = graph_module
         self.broken = broken
-        self.installed = [(name, scope.get(name)) for name in installed]
         self.check_fn: Any = None
-        self._scope = scope
 
     def describe(self, guard_id: int) -> str:
         if guard_id < 0:
             return "an object that the entry relies on has died"
         return self.check_fn.verbose_code_parts[guard_id]
-
-    def __del__(self) -> None:
-        for name, obj in self.installed:
-            if self._scope.get(name) is obj:
-                self._scope.pop(name, None)

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from .. import _native, config, log
+from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
@@ -42,6 +43,7 @@ from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
 from . import records, skip
 from .checks import CheckFunction, EntryInfo
+from .names import InstalledName
 
 calls.SKIP.append(skip.inline_reason)
 _counter = itertools.count()
@@ -50,11 +52,8 @@ _lock = threading.RLock()
 MAX_ATTEMPTS = 40
 
 
-def next_number() -> int:
-    return next(_counter)
-
-
 def reset_counter() -> None:
+    """Numbers in names start at zero again. A name that running code still uses is left out."""
     global _counter
     _counter = itertools.count()
 
@@ -161,7 +160,7 @@ class Conversion:
         self.fn = fn
         self.args = args
         self.code = fn.__code__
-        self.installed: list[str] = []
+        self.installed: list[InstalledName] = []
         self.planned: dict[int, GraphBreak] = {}
         self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
         self.graph_module: Any = None
@@ -316,11 +315,10 @@ class Conversion:
     def _install(self, hint: str, obj: Any) -> str:
         """A name of ``obj`` in the function's globals, never used for another object: an old entry's code may still run."""
         name = f"__fg{hint}_{next(_pins)}"
-        self.fn.__globals__[name] = obj
-        self.installed.append(name)
+        self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, module: Any, inputs: list) -> str:
+    def _compile_graph(self, module: Any, inputs: list, changed: list[bool]) -> str:
         name = self._fresh("__compiled_fn")
         module.__class__.__name__ = name
         self.graph_module = module
@@ -331,29 +329,34 @@ class Conversion:
         modes = Modes()
         self.modes.restore()
         try:
-            compiled = call_backend(self.ctx.compiler, module, [t.value for t in inputs])
+            values = [t.value for t in inputs]
+            if any(changed):
+                compiled = compile_changing(self.ctx.compiler, module, values, changed)
+            else:
+                compiled = call_backend(self.ctx.compiler, module, values)
         finally:
             modes.restore()
         records.note_graph(module)
-        self.fn.__globals__[name] = _shielded(compiled)
-        self.installed.append(name)
+        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
         return name
 
     def _fresh(self, prefix: str) -> str:
-        while (name := f"{prefix}_{next_number()}") in self.fn.__globals__:
+        while (name := f"{prefix}_{next(_counter)}") in self.fn.__globals__:
             pass
         return name
 
     def _make_resume(self, code: types.CodeType, offset: int) -> str:
         key = (code, id(self.fn.__globals__))
         known = self.ctx.resumes.get(key)
-        if known is not None and known in self.fn.__globals__:
-            return known
+        if known is not None and known.scope is self.fn.__globals__:
+            self.installed.append(known)
+            return known.name
         name = self._fresh(f"__resume_at_{offset}")
         function = types.FunctionType(code, self.fn.__globals__, code.co_name)
         function.__module__ = self.fn.__module__
-        self.fn.__globals__[name] = _native.CompiledFunction(function, self.ctx, self.ctx.miss)
-        self.ctx.resumes[key] = name
+        resume = InstalledName(self.fn.__globals__, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss))
+        self.ctx.resumes[key] = resume
+        self.installed.append(resume)
         return name
 
     def _entry(self, state: TraceState, root: Any, instructions: list[Instruction], broken: GraphBreak | None) -> Any:
@@ -372,9 +375,8 @@ class Conversion:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
-        info = EntryInfo(self.graph_module, broken, self.installed, self.fn.__globals__)
-        # A running frame keeps its code, and so the names that the code uses, though the entry may be gone.
-        new_code = new_code.replace(co_consts=(*new_code.co_consts, info))
+        info = EntryInfo(self.graph_module, broken)
+        new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
         _native.set_skip(new_code, None, True)
         entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)

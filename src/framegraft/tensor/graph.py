@@ -51,10 +51,17 @@ class OutputGraph:
         self.call_count += 1
         return self.graph.create_node(kind, target, args, kwargs)
 
+    def _is_changed(self, fake: Any, version: int) -> bool:
+        return version < 0 or fake._version != version
+
     def repeatable(self) -> bool:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
-        return not self.mode.random and all(
-            version >= 0 and fake._version == version for fake, version in self._versions)
+        return not self.mode.random and not any(self._is_changed(*pair) for pair in self._versions)
+
+    def changed_inputs(self) -> list[bool]:
+        """For each input whether an operation of the graph may change it."""
+        changed = {id(fake) for fake, version in self._versions if self._is_changed(fake, version)}
+        return [id(t.node.meta["example_value"]) in changed for t in self.inputs]
 
     def finish(self, outputs: list[TensorVariable]) -> torch.fx.GraphModule:
         """Close the graph with these outputs; placeholders that nothing uses are dropped."""

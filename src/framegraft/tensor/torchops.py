@@ -96,9 +96,12 @@ class Tensors(TensorLayer):
     def kind(self, fn: Any) -> str:
         """How a callable is treated: 'graph', 'factory', or '' (not this layer's)."""
         found = self._graph_functions.get(id(fn))
-        if found is None:
-            found = self._graph_functions[id(fn)] = (fn, _classify(fn))
-        return found[1]
+        if found is not None:
+            return found[1]
+        kind = _classify(fn)
+        if kind or isinstance(fn, types.BuiltinFunctionType) and isinstance(fn.__self__, types.ModuleType):
+            self._graph_functions[id(fn)] = (fn, kind)  # lives as long as torch or its module; a program's object must not
+        return kind
 
     def takes(self, fn: Any, args: list, kwargs: dict) -> bool:
         kind = self.kind(fn)

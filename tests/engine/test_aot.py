@@ -1,0 +1,228 @@
+"""AOTAutograd and inductor behind a capture: aliases, views, mutation, modes; what one set of inputs showed must not be taken
+for granted with the next."""
+
+import pytest
+import torch
+import torch.nn as nn
+
+import framegraft
+
+BACKENDS = ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)]
+
+
+def run(fn, make, *more):
+    """What the call gives, and its inputs afterwards."""
+    inputs = make()
+    return fn(*inputs, *more), inputs
+
+
+def same_everywhere(f, makes, backend):
+    compiled = framegraft.compile(f, backend=backend)
+    for make in makes:
+        for _ in range(2):
+            torch.testing.assert_close(run(compiled, make), run(f, make))
+
+
+def apart():
+    return torch.arange(6.0), torch.arange(6.0)
+
+
+def overlapping():
+    base = torch.arange(9.0)
+    return base[:6], base[3:]
+
+
+def one_in_another():
+    base = torch.arange(6.0)
+    return base, base.view(6)
+
+
+def neighbours():
+    base = torch.arange(12.0)
+    return base[:6], base[6:]
+
+
+def swapped():
+    base = torch.arange(9.0)
+    return base[3:], base[:6]
+
+
+def detached():
+    base = torch.arange(6.0)
+    return base.detach(), base
+
+
+LAYOUTS = [apart, overlapping, one_in_another, neighbours, swapped, detached]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("first", LAYOUTS, ids=lambda f: f.__name__)
+def test_overlap_of_inputs(backend, first):
+    def f(x, y):
+        x.mul_(2)
+        z = y + 1
+        y.add_(10)
+        return z * x
+
+    same_everywhere(f, [first, *LAYOUTS, first], backend)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_offset_of_an_input_whose_view_is_returned(backend):
+    base = torch.arange(20.0).reshape(5, 4)
+
+    def f(x):
+        return x[1:], x * 2
+
+    compiled = framegraft.compile(f, backend=backend)
+    for row in range(5):
+        view, doubled = compiled(base[row])
+        assert torch.equal(view, base[row][1:]) and torch.equal(doubled, base[row] * 2)
+        view.fill_(-1)
+        assert (base[row][1:] == -1).all()
+    counter = framegraft.testing.CompileCounter()
+    compiled = framegraft.compile(f, backend=counter)
+    for row in range(5):
+        compiled(base[row])
+    assert counter.frame_count == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_output_is_an_input_or_twice_the_same(backend):
+    def f(x, y):
+        z = x + y
+        return x, z, z, y.t()
+
+    compiled = framegraft.compile(f, backend=backend)
+    x, y = torch.ones(3, 3), torch.rand(3, 3)
+    a, b, c, d = compiled(x, y)
+    assert a is x and b is c
+    d.zero_()
+    assert (y == 0).all()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_leaf_changed_without_grad(backend):
+    def f(w, x):
+        with torch.no_grad():
+            w.mul_(0.5)
+        return (w * x).sum()
+
+    def step(fn):
+        w = torch.ones(3, requires_grad=True)
+        x = torch.arange(3.0)
+        for _ in range(2):
+            fn(w, x).backward()
+        return w, w.grad
+
+    torch.testing.assert_close(step(framegraft.compile(f, backend=backend)), step(f))
+
+
+class Norms(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin, self.norm = nn.Linear(4, 4), nn.BatchNorm1d(4)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        self.count += 1
+        return self.norm(self.lin(x)).relu()
+
+
+@pytest.mark.parametrize("backend", ["eager", *BACKENDS])
+@pytest.mark.parametrize("mode", [torch.enable_grad, torch.no_grad, torch.inference_mode])
+def test_buffers(backend, mode):
+    results = []
+    for wrap in (lambda m: m, lambda m: framegraft.compile(m, backend=backend)):
+        torch.manual_seed(0)
+        model = Norms()
+        call = wrap(model)
+        outs = []
+        for training in (True, False, True, True):
+            model.train(training)
+            with mode():
+                outs.append(call(torch.randn(5, 4)))
+        if mode is torch.enable_grad:
+            sum(o.sum() for o in outs).backward()
+        results.append((outs, dict(model.state_dict()), [p.grad for p in model.parameters()]))
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-5)
+    for out, expected in zip(*(r[0] for r in results), strict=True):
+        assert out.requires_grad == expected.requires_grad and out.is_inference() == expected.is_inference()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_grad_mode_inside(backend):
+    def f(x, w):
+        with torch.no_grad():
+            a = x * w
+        return a, x * w, (x * w).detach()
+
+    x, w = torch.ones(3), torch.ones(3, requires_grad=True)
+    compiled = framegraft.compile(f, backend=backend)
+    assert [t.requires_grad for t in compiled(x, w)] == [t.requires_grad for t in f(x, w)]
+    with torch.no_grad():
+        assert [t.requires_grad for t in compiled(x, w)] == [False] * 3
+
+
+def test_dropout_draws_the_same_numbers_with_eager():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5), nn.Linear(8, 8), nn.Dropout(0.3))
+    compiled = framegraft.compile(model, backend="eager")
+    x = torch.randn(3, 8)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        expected = model(x), torch.rand(2)
+        torch.manual_seed(seed)
+        got = compiled(x), torch.rand(2)
+        assert framegraft.testing.same(got, expected)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_two_calls_then_one_backward(backend):
+    def f(w, x):
+        return (w * x).tanh()
+
+    grads = []
+    for fn in (f, framegraft.compile(f, backend=backend)):
+        w = torch.linspace(0, 1, 4, requires_grad=True)
+        (fn(w, torch.ones(4)).sum() + fn(w, torch.full((4,), 2.0)).sum()).backward()
+        grads.append(w.grad)
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_gradient_through_a_break(backend):
+    def f(w, x):
+        y = (w * x).sin()
+        print(end="")
+        return (y * w).sum()
+
+    grads = []
+    for fn in (f, framegraft.compile(f, backend=backend)):
+        w = torch.linspace(0, 1, 4, requires_grad=True)
+        fn(w, torch.ones(4)).backward()
+        grads.append(w.grad)
+    torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_same_parameter_twice(backend):
+    class Tied(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a = nn.Linear(3, 3, bias=False)
+            self.b = nn.Linear(3, 3, bias=False)
+            self.b.weight = self.a.weight
+
+        def forward(self, x):
+            return self.b(self.a(x)).sum()
+
+    model = Tied()
+    compiled = framegraft.compile(model, backend=backend)
+    x = torch.ones(2, 3)
+    model(x).backward()
+    expected = model.a.weight.grad.clone()
+    model.a.weight.grad = None
+    compiled(x).backward()
+    torch.testing.assert_close(model.a.weight.grad, expected)
+    model.b.weight = nn.Parameter(torch.ones(3, 3))
+    torch.testing.assert_close(compiled(x), model(x))
