@@ -291,7 +291,7 @@ def test_a_hook_that_comes_later_and_goes_first(other):
     fn = fresh(add)
     with Capture(fn, body=lambda x, y: ("captured", x, y)):
         other.install()
-        assert fn(1) == ("captured", 1, 1)
+        assert fn(1) == 2, "the frames are its own"
         other.uninstall()
         assert fn(1) == ("captured", 1, 1)
     assert not other.any()

@@ -28,12 +28,14 @@ static void count(int delta)
     Py_ssize_t old = hooking;
     hooking += delta;
     _PyFrameEvalFunction now = _PyInterpreterState_GetEvalFrameFunc(interp);
-    if (delta > 0 && now != evaluate) {
+    if (old == 0 && hooking && now == evaluate)
+        before = NULL; /* the one that had come on top of us has gone, and left us here */
+    else if (delta > 0 && now != evaluate) {
         before = now;
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
     }
     else if (old && !hooking && now == evaluate)
-        _PyInterpreterState_SetEvalFrameFunc(interp, before);
+        _PyInterpreterState_SetEvalFrameFunc(interp, before ? before : _PyEval_EvalFrameDefault);
 }
 
 FgThread fg_swap_mode(int mode, PyObject *ctx, PyObject *miss)

@@ -1,12 +1,10 @@
 """Decompiler: from code objects back to source, proven by compiling the source again."""
 
 from __future__ import annotations
-
 import __future__
+
 import ast
-import sys
 from types import CodeType, FunctionType, MethodType
-from typing import Any
 
 from ..errors import DecompileError
 from .verify import check, recompile

@@ -10,9 +10,9 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
-from .expressions import compare, pop
-from .expressions import _COMPARE as COMPARE
 from .blocks import Block
+from .expressions import _COMPARE as COMPARE
+from .expressions import compare, pop
 from .items import Chain, as_expr
 from .stores import Impure
 
@@ -246,7 +246,7 @@ class Conditions:
                 break
             inner = list(stack)
             try:
-                kind, at = self.expression(new, inner, -1, None)
+                _kind, at = self.expression(new, inner, -1, None)
             except (Impure, DecompileError):
                 break
             starts.add(new)
@@ -289,7 +289,8 @@ class Conditions:
                 return after
         return self.if_statement(test, blocks, block, follow, stack, out)
 
-    def if_statement(self: Walker, test: Node, blocks: set[int], block: Block, follow: Any, stack: list, out: list) -> tuple[bool | None, int]:  # type: ignore[misc]
+    def if_statement(self: Walker, test: Node, blocks: set[int], block: Block, follow: Any,  # type: ignore[misc]
+                     stack: list, out: list) -> tuple[bool | None, int]:
         yes, no, expr = test.yes, test.no, test.expr
         if is_folded(expr):
             pass  # cannot be negated

@@ -400,9 +400,8 @@ RULES: dict[str, Any] = {
     "LOAD_BUILD_CLASS": lambda w, inst, stack, out: stack.append(BuildClass()),
     "LOAD_CLOSURE": load_name,
 }
-RULES |= {op: load_name for op in ("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_DEREF")}
-RULES |= {op: store_name for op in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL", "STORE_NAME")}
-RULES |= {op: delete for op in ("DELETE_FAST", "DELETE_DEREF", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_ATTR",
-                                "DELETE_SUBSCR")}
+RULES |= dict.fromkeys(("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_DEREF"), load_name)
+RULES |= dict.fromkeys(("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL", "STORE_NAME"), store_name)
+RULES |= dict.fromkeys(("DELETE_FAST", "DELETE_DEREF", "DELETE_GLOBAL", "DELETE_NAME", "DELETE_ATTR", "DELETE_SUBSCR"), delete)
 
 __all__ = ["RULES", "Multi", "compare", "pop", "pop_n", "thaw"]

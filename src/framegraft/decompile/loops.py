@@ -55,13 +55,12 @@ class Loops:
                     breaks.append(to)
         loop.brk = self.break_target(breaks, after)
         slot = Slot()
-        body, falls = self.region(first, loop, frozenset((i,)), [*stack, iterator, slot])
+        body, _falls = self.region(first, loop, frozenset((i,)), [*stack, iterator, slot])
         if slot.target is None:
             raise DecompileError("a for without a target")
         orelse: list[ast.stmt] = []
-        ends = True
         if loop.brk != after:
-            orelse, ends = self.region(after, block, frozenset((loop.brk,)), stack)
+            orelse, _ends = self.region(after, block, frozenset((loop.brk,)), stack)
         kind = ast.AsyncFor if iterator.is_async else ast.For
         out.append(kind(slot.target, iterator.node, body or [ast.Pass()], orelse, lineno=0))
         return loop.brk

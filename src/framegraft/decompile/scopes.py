@@ -89,7 +89,7 @@ class Scopes:
         if free:
             out.append(ast.Nonlocal(sorted(self.name(n) for n in free)))
         if self.is_function:
-            missing = (loaded_locals | {n for n in code.co_cellvars}) - self.bound
+            missing = (loaded_locals | set(code.co_cellvars)) - self.bound
             for name in sorted(missing):
                 out.append(ast.AnnAssign(ast.Name(self.name(name), ast.Store()), ast.Constant(None), None, 1))
         return out

@@ -157,9 +157,9 @@ class Tries:
         slot = Slot()
         below = [*stack, Mark("exit")]
         if g.ops[after] == "POP_TOP":
-            body, falls = self.region(after + 1, inside, frozenset(), below)
+            body, _falls = self.region(after + 1, inside, frozenset(), below)
         else:
-            body, falls = self.region(after, inside, frozenset(), [*below, slot])
+            body, _falls = self.region(after, inside, frozenset(), [*below, slot])
         item = ast.withitem(manager, slot.target)
         kind: Any = ast.AsyncWith if is_async else ast.With
         inner = body[0] if len(body) == 1 else None

@@ -27,7 +27,8 @@ class Segment:
         self.root = root
         self.cg = Codegen(state, names)
         self.names = names
-        self.compile_graph = compile_graph  # (graph module, inputs, which of them it changes) -> name of the compiled function in the globals
+        # (graph module, inputs, which of them it changes) -> name of the compiled function in the globals
+        self.compile_graph = compile_graph
         self.make_resume = make_resume  # (code) -> name of the resume function in the globals
         self.graph_call: Instruction | None = None
 

@@ -216,7 +216,7 @@ def _emit_base_getitem(s: Source, pin: Any) -> list[Instruction]:
 
 def key_at(mapping: dict, index: int) -> Any:
     """Called by transformed code: the key at a place of a dict's order."""
-    order = collections.OrderedDict if isinstance(mapping, collections.OrderedDict) else dict
+    order: Any = collections.OrderedDict if isinstance(mapping, collections.OrderedDict) else dict
     return next(itertools.islice(order.__iter__(mapping), index, None))
 
 
