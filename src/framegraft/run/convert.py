@@ -171,6 +171,7 @@ class Conversion:
         self.rescue = True
 
     def run(self) -> Any:
+        """The new entry; GraphBreak where the frame is better run as it is."""
         global _next_number
         first = _next_number
         for _attempt in range(MAX_ATTEMPTS):
@@ -254,8 +255,7 @@ class Conversion:
         if at in self.planned:
             raise broken
         broken.user_stack = broken.user_stack or [_where(frame) for frame in interrupted]
-        broken.__traceback__ = broken.__context__ = None
-        broken.frames = []
+        broken.settle()
         self.planned = {**self.planned, at: broken}
         return AGAIN
 
@@ -303,6 +303,8 @@ class Conversion:
         if self.search is not None and self.search.could_be_later(interrupted[-1].at):
             return self._probe()
         instructions = segment.seal(self._compile_graph)
+        if broken is not None:
+            broken.settle()
         if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
             records.note_break(broken, self.code)
             _log_break(broken)
@@ -311,8 +313,7 @@ class Conversion:
     def _probe(self) -> Any:
         assert self.search is not None
         step, broken = self.search.next()
-        broken.__traceback__ = broken.__context__ = None
-        broken.frames = []
+        broken.settle()
         self.planned = {step: broken}
         return AGAIN
 
