@@ -150,7 +150,7 @@ def build(kind: Any) -> Any:
 
 def build_map(w: Any, inst: Any, stack: list, out: Any) -> None:
     flat = pop_n(stack, 2 * inst.arg)
-    stack.append(ast.Dict(flat[::2], flat[1::2]))
+    stack.append(ast.Dict([*flat[::2]], flat[1::2]))
 
 
 def build_map_keys(w: Any, inst: Any, stack: list, out: Any) -> None:
