@@ -6,8 +6,8 @@ import ast
 
 from .graph import Graph
 
-# kind: function, while, for, try, finally, with, handler (an except clause), cleanup (a finally body run by an exception)
-
+# kind: function, while, for, try, finally, with, handler (an except clause), star (an except* clause), cleanup (a finally body
+# run by an exception)
 
 NOWHERE = -2  # behind a finally body that never gets to its end
 
@@ -58,10 +58,11 @@ def peel(g: Graph, i: int, block: Block, value: bool) -> int:
         if value and ops[i] == "SWAP":
             i += 1
         return i + 1 if ops[i] == "POP_EXCEPT" else -1
-    if kind == "handler":
-        if ops[i] != "POP_EXCEPT":
-            return -1
-        i += 1
+    if kind in ("handler", "star"):
+        if kind == "handler":
+            if ops[i] != "POP_EXCEPT":
+                return -1
+            i += 1
         if block.name is not None:
             if ops[i] != "LOAD_CONST" or not ops[i + 1].startswith("STORE_") or not ops[i + 2].startswith("DELETE_"):
                 return -1

@@ -74,9 +74,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         ops, insts = g.ops, g.insts
         start = i
         while True:
-            self.budget -= 1
-            if self.budget < 0:
-                raise DecompileError("the control flow is too tangled")
+            self.spend()
             if len(stack) == base:
                 i = g.resolve(i)
                 ended, i = self.boundary(i, block, () if entering else follow, stack, out, entering)
@@ -101,10 +99,12 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                         i = self.value_condition(i, stack)
                         continue
                     if self.starts_match(i, block, stack):
-                        ended, i = self.match_statement(i, block, follow, stack, out)
-                        if ended is not None:
-                            return out, ended
-                        continue
+                        result = self.match_statement(i, block, follow, stack, out)
+                        if result is not None:
+                            ended, i = result
+                            if ended is not None:
+                                return out, ended
+                            continue
                 elif op == "SWAP":
                     after = self.chained(i, stack)
                     if after >= 0:
@@ -142,10 +142,11 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             elif op == "GET_AITER":
                 self.async_iterator(stack)
                 i += 1
-            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "LOAD_MATCH"):
-                ended, i = self.match_statement(i, block, follow, stack, out)
-                if ended is not None:
-                    return out, ended
+            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS"):
+                result = self.match_statement(i, block, follow, stack, out)
+                if result is None or result[0] is not None:
+                    return out, bool(result and result[0])
+                i = result[1]
             else:
                 raise DecompileError(f"{op} out of place at offset {insts[i].offset}")
 
@@ -196,6 +197,12 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 return False, i
             raise DecompileError(f"a block is left in an unknown way at offset {g.insts[i].offset}")
 
+    def spend(self) -> None:
+        """Counts a step; DecompileError for code that takes too many."""
+        self.budget -= 1
+        if self.budget < 0:
+            raise DecompileError("the control flow is too tangled")
+
     def constant_at(self, i: int) -> ast.expr:
         stack: list = []
         RULES["LOAD_CONST"](self, self.g.insts[i], stack, None)
@@ -229,9 +236,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         ops, insts = g.ops, g.insts
         depth = len(stack)
         while True:
-            self.budget -= 1
-            if self.budget < 0:
-                raise DecompileError("the control flow is too tangled")
+            self.spend()
             if (i if rep is None else rep[i]) == stop and len(stack) == depth + 1:
                 return "value", i
             op = ops[i]
