@@ -189,6 +189,8 @@ class Conditions:
     def node(self: Walker, start: int, i: int, stack: list) -> Node:  # type: ignore[misc]
         """The node of the conditional jump at ``i`` (COPY of a kept condition, or POP_JUMP_IF); pops the condition."""
         g = self.g
+        if isinstance(stack[-1], Chain) and g.ops[i] != "COPY":
+            return self.chain_end(start, i, stack.pop())
         test = pop(stack)
         if g.ops[i] == "COPY":
             go_on = g.resolve(i + 3)
@@ -200,6 +202,18 @@ class Conditions:
         if arg != "false":
             test = none_test(test, ast.IsNot() if arg == "none" else ast.Is())
         return Node(start, test, after, target)
+
+    def chain_end(self: Walker, start: int, i: int, chain: Chain) -> Node:  # type: ignore[misc]
+        """``... is None`` at the end of a chain; where the links before lead to tells which way is which."""
+        g = self.g
+        arg, target, after = g.insts[i].arg, g.target(i), g.next(i)
+        if arg not in ("none", "not_none"):
+            raise DecompileError("a comparison chain without its end")
+        failed = g.next(chain.cleanup) if g.ops[chain.cleanup] == "POP_TOP" else -1
+        yes, no = (after, target) if failed == target else (target, after)
+        op = ast.Is() if (yes == target) == (arg == "none") else ast.IsNot()
+        node = chain.node
+        return Node(start, ast.Compare(node.left, [*node.ops, op], [*node.comparators, ast.Constant(None)]), yes, no)
 
     def value_condition(self: Walker, i: int, stack: list) -> int:  # type: ignore[misc]
         """Folds the expression of which the condition on top is the first one; the instruction behind it."""
@@ -340,6 +354,8 @@ class Conditions:
                 start = g.starts[child]
                 if g.depth[start] != block.base or start <= best:
                     continue
+                if block.handler >= 0 and block.handler not in g.chain(g.handler[start]):
+                    continue  # behind the end of the block
                 at = g.resolve(start)
                 if at in follow or self.is_loop_target(at, block) or self.only_from(start, blocks):
                     continue

@@ -45,7 +45,7 @@ class Loops:
                 raise DecompileError("an async for without its await")
         else:
             first, after = i + 1, g.target(i)
-            last = max(self.last_of(i, i, block), after - 1 if after > i else i)
+            last = max(self.last_of(i, i, block), g.raw_target(i) - 1)
         g_depth = block.base + 1
         breaks = []
         for at in range(i, last + 1):

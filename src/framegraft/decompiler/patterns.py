@@ -163,9 +163,10 @@ class PatternReader:
                 raise unknown()
             self.rules[op](w, inst, stack, None)
         elif op == "JUMP":
-            if inst.target.index <= i:
+            target = self.g.raw_target(i)
+            if target <= i:
                 raise unknown()
-            return inst.target.index
+            return target
         elif op == "SWAP":
             stack[-arg], stack[-1] = stack[-1], stack[-arg]
         elif op == "POP_JUMP_IF":

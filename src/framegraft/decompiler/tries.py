@@ -61,7 +61,7 @@ class Tries:
     def try_except(self: Walker, i: int, handler: int, block: Block, stack: list, out: list) -> int:  # type: ignore[misc]
         g = self.g
         inside = Block("try", block, block.base, handler)
-        body, falls = self.region(i, inside, frozenset(), stack)
+        body, falls = self.region(i, inside, frozenset(), stack, True)
         handlers: list[ast.ExceptHandler] = []
         ends: list[int] = []
         at = g.resolve(handler + 1)
@@ -128,7 +128,7 @@ class Tries:
         finalbody, _ = self.region(handler + 1, final, frozenset(), [*stack, Mark("previous"), Mark("exception")])
         inside = Block("finally", block, block.base, handler)
         inside.final = handler + 1
-        body, falls = self.region(i, inside, frozenset(), stack)
+        body, falls = self.region(i, inside, frozenset(), stack, True)
         if len(body) == 1 and isinstance(body[0], (ast.Try, ast.TryStar)) and not body[0].finalbody:
             body[0].finalbody = finalbody or [ast.Pass()]
             out.append(body[0])
@@ -193,7 +193,7 @@ class Tries:
         """``try ... except*``: the handler keeps the group and a list of what its clauses raise; each clause takes its part."""
         g = self.g
         inside = Block("try", block, block.base, handler)
-        body, falls = self.region(i, inside, frozenset(), stack)
+        body, falls = self.region(i, inside, frozenset(), stack, True)
         handlers: list[ast.ExceptHandler] = []
         at = g.resolve(handler + 4)  # behind COPY, BUILD_LIST, SWAP
         below = [*stack, *map(Mark, ("previous", "group", "raised", "rest"))]

@@ -64,7 +64,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         """Statements from ``i`` on, and whether control gets to their end: to ``follow`` or out of ``block`` normally.
 
         ``stack``: the entries below the statements, with those that wait for a store on top (the value of a ``for``).
-        ``entering``: ``i`` is the header of the endless loop ``block``, which is not left at once therefore.
+        ``entering``: ``i`` may be the header of the loop that ``block`` is, or a ``try`` at its beginning: the loop is not
+        left at once therefore.
         """
         g = self.g
         out: list[ast.stmt] = []
@@ -163,6 +164,9 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 if block.kind == "while" and i == block.brk:
                     out.append(ast.Break())
                     return False, i
+            elif block.kind == "try" and not entering and self.continues(i, block):
+                block.exits.append(i)
+                return True, i
             op = g.ops[i]
             handler = g.handler[i]
             if op == "RERAISE" and block.kind == "cleanup":
@@ -196,6 +200,12 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 out.append(ast.Return(self.constant_at(where)))
                 return False, i
             raise DecompileError(f"a block is left in an unknown way at offset {g.insts[i].offset}")
+
+    def continues(self, i: int, block: Block | None) -> bool:
+        """Whether ``i`` is the header of the loop that the ``try`` statement stands in, whatever covers the header."""
+        while block is not None and block.kind == "try":
+            block = block.parent
+        return block is not None and block.is_loop and i in block.cont
 
     def spend(self) -> None:
         """Counts a step; DecompileError for code that takes too many."""
