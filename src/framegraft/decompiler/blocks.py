@@ -147,6 +147,8 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
                 return "statement", -1, ast.Continue()
             if outer.kind == "while" and at == outer.brk:
                 return "statement", -1, ast.Break()
+        if not crossed and outer.kind == "try" and continues(at, outer):
+            return "statement", -1, ast.Continue()
         if returns_constant(g, at) and _all_trivial(outer):
             return "return", at, None
         if not _leaves(g, at, outer):
@@ -155,6 +157,13 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
     if first < 0 or block.is_loop:
         return "unknown", -1, None
     return "end", first, None
+
+
+def continues(i: int, block: Block | None) -> bool:
+    """Whether ``i`` is the header of the loop around the ``try`` statements of ``block``, whatever covers the header."""
+    while block is not None and block.kind == "try":
+        block = block.parent
+    return block is not None and block.is_loop and i in block.cont
 
 
 def returns_constant(g: Graph, i: int) -> bool:

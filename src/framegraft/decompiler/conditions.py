@@ -100,6 +100,8 @@ def _pair(a: Node, b: Node, nodes: list[Node]) -> Node | None:
         if a.no == b.yes and a.no != VALUE:
             if _flips(a, b):  # a and not b
                 return Node(a.start, _bool(ast.And(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
+            if is_folded(a.expr):
+                return None
             return Node(a.start, _bool(ast.Or(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
     elif a.no == b.start:
         if a.yes == b.yes:
@@ -107,6 +109,8 @@ def _pair(a: Node, b: Node, nodes: list[Node]) -> Node | None:
         if a.yes == b.no and a.yes != VALUE:
             if _flips(a, b):  # a or not b
                 return Node(a.start, _bool(ast.Or(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
+            if is_folded(a.expr):
+                return None
             return Node(a.start, _bool(ast.And(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
     return None
 

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from ..errors import DecompileError
-from .blocks import NOWHERE, Block, awaited, leave, peel
+from .blocks import NOWHERE, Block, awaited, continues, leave, peel
 from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
@@ -164,7 +164,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 if block.kind == "while" and i == block.brk:
                     out.append(ast.Break())
                     return False, i
-            elif block.kind == "try" and not entering and self.continues(i, block):
+            elif block.kind == "try" and not entering and continues(i, block):
                 block.exits.append(i)
                 return True, i
             op = g.ops[i]
@@ -200,12 +200,6 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 out.append(ast.Return(self.constant_at(where)))
                 return False, i
             raise DecompileError(f"a block is left in an unknown way at offset {g.insts[i].offset}")
-
-    def continues(self, i: int, block: Block | None) -> bool:
-        """Whether ``i`` is the header of the loop that the ``try`` statement stands in, whatever covers the header."""
-        while block is not None and block.kind == "try":
-            block = block.parent
-        return block is not None and block.is_loop and i in block.cont
 
     def spend(self) -> None:
         """Counts a step; DecompileError for code that takes too many."""
