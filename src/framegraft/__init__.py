@@ -1,5 +1,7 @@
 """Framegraft: captures torch.fx graphs from running, unmodified PyTorch programs."""
 
+from typing import TYPE_CHECKING, Any
+
 from . import config, exc, testing
 from .api import (
     _debug_get_cache_entry_list,
@@ -22,7 +24,22 @@ from .api import (
 from .backends.registry import list_backends, register_backend
 from .log import set_logs
 
+if TYPE_CHECKING:
+    from .decompiler import decompile
+
 __version__ = "0.1.0"
+
+_LATER = {"decompile": ".decompiler"}  # imported when they are first asked for
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    return found
+
 
 __all__ = [
     "_debug_get_cache_entry_list",
@@ -31,6 +48,7 @@ __all__ = [
     "break_reasons",
     "compile",
     "config",
+    "decompile",
     "disable",
     "disallow_in_graph",
     "exc",
