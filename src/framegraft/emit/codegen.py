@@ -252,7 +252,9 @@ def children(tracker: Any) -> list:
     """Trackers that a rebuilt object refers to."""
     if isinstance(tracker, LazyVariable):
         return [] if tracker.tracker is None else [tracker.tracker]
-    if isinstance(tracker, (ListVariable, TupleVariable, SliceVariable)):
+    if isinstance(tracker, ListVariable):
+        return list(tracker.appended)
+    if isinstance(tracker, (TupleVariable, SliceVariable)):
         return list(tracker.items)
     if isinstance(tracker, DictVariable):
         owner = [tracker.owner] if tracker.owner is not None else []

@@ -60,6 +60,9 @@ def _fast(cg: Codegen, name: str) -> None:
 
 
 def _list(tracker: ListVariable, effects: list[Effect]) -> None:
+    if tracker.unseen:
+        effects.append(Effect([ListVariable(list(tracker.appended)), Owner(tracker.source)], _extend))
+        return
     items = ListVariable(list(tracker.items))
 
     def store(cg: Codegen, names: list[str]) -> None:
@@ -82,6 +85,15 @@ def _list(tracker: ListVariable, effects: list[Effect]) -> None:
         cg.op("POP_TOP")
 
     effects.append(Effect([items, Owner(tracker.source)], store))
+
+
+def _extend(cg: Codegen, names: list[str]) -> None:
+    cg.load_object(list)
+    cg.op("LOAD_ATTR", "extend")
+    _fast(cg, names[1])
+    _fast(cg, names[0])
+    cg.call(2)
+    cg.op("POP_TOP")
 
 
 def _dict(tracker: DictVariable, effects: list[Effect]) -> None:

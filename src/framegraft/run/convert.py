@@ -318,7 +318,7 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, module: Any, inputs: list, changed: list[bool]) -> str:
+    def _compile_graph(self, module: Any, inputs: list, changed: list) -> str:
         name = self._fresh("__compiled_fn")
         module.__class__.__name__ = name
         self.graph_module = module

@@ -338,7 +338,7 @@ def _equal_dicts(tx: Any, a: DictVariable, b: DictVariable) -> bool:
 def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
     name, plain = _INPLACE[fn]
     if isinstance(a, ListVariable) and fn is operator.iadd:
-        a.items.extend(iteration.unpack_iterable(tx, b))
+        a.extend(iteration.unpack_iterable(tx, b))
         containers.changing(tx, a)
         return a
     if isinstance(a, ListVariable) and fn is operator.imul:

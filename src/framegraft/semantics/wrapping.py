@@ -155,10 +155,13 @@ class VariableBuilder:
         guards = self.state.guards
         if isinstance(value, (list, tuple)):
             base = list if isinstance(value, list) else tuple
-            length = base.__len__(value)
-            guards.add(source, "LEN", length)
-            items = [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
-            return ListVariable(items, source, value) if base is list else TupleVariable(items, source)
+
+            def look() -> list:
+                length = base.__len__(value)
+                guards.add(source, "LEN", length)
+                return [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
+
+            return ListVariable([], source, value, look) if base is list else TupleVariable(look(), source)
         if isinstance(value, dict):
             if isinstance(value, collections.defaultdict):
                 raise_unsupported(value)
