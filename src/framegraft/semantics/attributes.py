@@ -128,6 +128,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     tx.state.guards.add(root, "TYPE", type(module))
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
@@ -259,6 +260,7 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     assert obj.source is not None
     source = obj.source.namespace(obj.value).child("KEY", name)
     if name in namespace:
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     tx.state.guards.add(source, "ABSENT")
     return MISSING
@@ -401,7 +403,9 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
             except AttributeError:
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
-            return LazyVariable(value, obj.source.attribute(obj.value, name))
+            source = obj.source.attribute(obj.value, name)
+            tx.state.guards.present(source)
+            return LazyVariable(value, source)
         fields = getattr(obj.cls, "__match_args__", ())
         if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
             return obj.payload.items[fields.index(name)]
@@ -426,6 +430,7 @@ def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType,
         return BuiltinMethodVariable(name, obj)
     source = obj.source.child("FDICT").child("KEY", name)
     if stored is None and name in value.__dict__:
+        tx.state.guards.present(source)
         return LazyVariable(value.__dict__[name], source)
     tx.state.guards.add(source, "ABSENT")
     raise attribute_error(obj, name)
