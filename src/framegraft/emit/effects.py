@@ -18,6 +18,7 @@ from ..model.value import (
     ListVariable,
     ObjectVariable,
     SetVariable,
+    TensorVariable,
     VariableTracker,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
@@ -174,6 +175,17 @@ def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
         effects.append(Effect(values, store))
 
 
+def _tensor(tracker: TensorVariable, effects: list[Effect]) -> None:
+    for attr, value in tracker.attrs.items():
+
+        def store(cg: Codegen, names: list[str], attr: str = attr) -> None:
+            _fast(cg, names[1])
+            _fast(cg, names[0])
+            cg.op("STORE_ATTR", attr)
+
+        effects.append(Effect([Owner(tracker.source), value], store))
+
+
 def _cell(tracker: CellVariable, effects: list[Effect]) -> None:
     def store(cg: Codegen, names: list[str]) -> None:
         if tracker.contents is MISSING:
@@ -234,6 +246,7 @@ def restore_modes(cg: Codegen, state: Any) -> None:
 
 _COLLECT: dict[type, Any] = {
     ListVariable: _list,
+    TensorVariable: _tensor,
     DictVariable: _dict,
     SetVariable: _set,
     ObjectVariable: _object,

@@ -17,13 +17,14 @@ def _places(path: str) -> tuple[str, ...]:
 _STDLIB = _places(sysconfig.get_paths()["stdlib"])
 _TORCH = _places(os.path.dirname(torch.__file__))
 _SELF = _places(os.path.dirname(os.path.dirname(__file__)))
+_POLYFILLS = tuple(root + "polyfills" + os.sep for root in _SELF)
 
 # Parts of torch and of the standard library that are plain Python on tensors and containers: tracing into them is sound.
 _INLINE = tuple(
     root + p.replace("/", os.sep)
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
-              "optim/", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "utils/checkpoint.py_", "nn/parameter.py", "_VF.py", "__future__.py",
+              "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "utils/checkpoint.py_", "nn/parameter.py", "_VF.py", "__future__.py",
                "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
     for root in _TORCH
 )
@@ -58,7 +59,7 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
-        return ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
+        return None if path.startswith(_POLYFILLS) else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None

@@ -195,6 +195,11 @@ def call_method(
     target = obj
     if isinstance(obj, ObjectVariable) and obj.payload is not None and (owner is not object):
         target = payload_of(obj)
+    if target is not obj:
+        handler = METHODS.get((ObjectVariable, name))
+        result = handler(tx, obj, args, kwargs) if handler is not None else None
+        if result is not None:
+            return result
     for cls in (type(target), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
@@ -260,7 +265,10 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
 def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:
     """list.__init__, dict.__init__, set.__init__ on an instance of a subclass."""
     inner = obj.payload
-    if isinstance(inner, ListVariable):
+    own = next((INITIALISERS[base] for base in obj.cls.__mro__ if base in INITIALISERS), None)
+    if own is not None:
+        own(tx, obj, args, kwargs)
+    elif isinstance(inner, ListVariable):
         inner.items[:] = iteration.unpack_iterable(tx, realize(args[0], tx.state)) if args else []
     elif isinstance(inner, (DictVariable, SetVariable)):
         call_method(tx, inner, "update", args, kwargs)
@@ -300,6 +308,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
 
 
 MAPPING_BASES: set[type] = {dict}
+INITIALISERS: dict[type, Any] = {}  # builtin class -> its __init__(tx, obj, args, kwargs), where it is not just an update
 
 
 # -- Python functions
@@ -316,6 +325,12 @@ def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs) -> V
 
 def inline_call(tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs) -> VariableTracker:
     """Trace into a Python function from outside."""
+    other = REPLACED.get(value.__code__)
+    if other is not None:
+        source = tx.state.guards.pin(fn.source or pinned(value), value)
+        held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
+                for i, cell in enumerate(value.__closure__ or ())]
+        return call(tx, wrap_pinned(tx, other), [*held, *args], kwargs)
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:
         raise GraphBreak(*reason)
@@ -352,6 +367,7 @@ def inline_call(tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Ar
     return run_inline(tx, code, scope, bound, closure, value)
 
 
+REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
 
 

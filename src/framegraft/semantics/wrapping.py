@@ -163,8 +163,6 @@ class VariableBuilder:
 
             return ListVariable([], source, value, look) if base is list else TupleVariable(look(), source)
         if isinstance(value, dict):
-            if isinstance(value, collections.defaultdict):
-                raise_unsupported(value)
             if id(value) in self.state.scopes:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
@@ -196,10 +194,6 @@ class VariableBuilder:
         else:
             guards.pin(source, value)
         return ObjectVariable(value, types.FunctionType, source)
-
-
-def raise_unsupported(value: Any) -> None:
-    raise GraphBreak("unsupported_attribute", f"a {type(value).__name__} made outside of the trace")
 
 
 def _is_module_level(value: Any) -> bool:
