@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule
 
 from .registry import Compiler, call_backend
@@ -65,7 +66,7 @@ def _apart(t: torch.Tensor) -> torch.Tensor:
     """A tensor like ``t`` in memory of its own, for a compiler to look at."""
     with torch.inference_mode(t.is_inference()), torch.no_grad():
         copy = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
-        if torch._prims_common.is_non_overlapping_and_dense_or_false(t):
+        if is_non_overlapping_and_dense_or_false(t):
             copy.copy_(t)
     if t.requires_grad:
         copy.requires_grad_()

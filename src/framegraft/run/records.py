@@ -16,6 +16,7 @@ _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] 
 
 def note_break(broken: GraphBreak, code: types.CodeType) -> None:
     broken.__traceback__ = broken.__context__ = broken.__cause__ = None  # its frames hold the objects of the program
+    broken.frames = []
     BREAKS.append((broken, code))
     STATS["graph_breaks"] += 1
 

@@ -24,8 +24,8 @@ _INLINE = tuple(
     root + p.replace("/", os.sep)
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
-              "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "utils/checkpoint.py_", "nn/parameter.py", "_VF.py", "__future__.py",
-               "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
+              "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
+              "__future__.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(

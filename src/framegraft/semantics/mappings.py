@@ -12,6 +12,7 @@ from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectV
 from . import attributes, calls, containers
 from .functions import update_dict
 
+
 @method(ObjectVariable, "copy", "__copy__")
 def copy(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
     if not isinstance(obj.payload, DictVariable) or args:

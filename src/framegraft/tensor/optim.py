@@ -10,7 +10,7 @@ import contextlib
 from typing import Any
 
 import torch
-from torch.optim import optimizer as torch_optimizer
+from torch.optim.optimizer import _get_value, _stack_if_compiling, _use_grad_for_differentiable
 from torch.utils import _foreach_utils
 
 from ..errors import GraphBreak
@@ -22,6 +22,8 @@ from ..semantics import calls, containers
 from ..semantics.wrapping import wrap_constant
 from . import torchops
 from .torchops import run_node
+
+_C: Any = torch  # its operators have no stubs
 
 
 def get_grad(tx: Any, obj: TensorVariable) -> VariableTracker:
@@ -53,7 +55,7 @@ def set_grad(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
     tx.state.mark_mutated(obj)
 
 
-@handles(torch_optimizer._get_value)
+@handles(_get_value)
 def get_value(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if isinstance(args[0], TensorVariable):
         fake = args[0].fake
@@ -91,7 +93,7 @@ def record_function(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTra
     return calls.call_class(tx, contextlib.nullcontext, [], {})
 
 
-calls.REPLACED[torch_optimizer._use_grad_for_differentiable(lambda self: None).__code__] = polyfills.use_grad
+calls.REPLACED[_use_grad_for_differentiable(lambda self: None).__code__] = polyfills.use_grad
 
 
 @handles(_foreach_utils._group_tensors_by_device_and_dtype, torch._C._group_tensors_by_device_and_dtype)
@@ -118,7 +120,7 @@ def group_tensors(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return made
 
 
-@handles(torch_optimizer._stack_if_compiling)
+@handles(_stack_if_compiling)
 def stack_scalars(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """A list of scalars, one for each parameter, stays a list: as one tensor, the kernels would have to read it back."""
     return args[0]
@@ -126,19 +128,19 @@ def stack_scalars(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 def _foreach_without_scalars(fn: Any, scale: Any) -> None:
     """``_foreach_addcdiv_(params, a, b, scalars)``, with the scalars as tensors, is ``params += a * scalars / b``."""
-    plain = torch._foreach_add_ if fn.__name__.endswith("_") else torch._foreach_add
+    plain = _C._foreach_add_ if fn.__name__.endswith("_") else _C._foreach_add
 
     @handles(fn)
     def rewritten(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         if len(args) == 4 and not kwargs and isinstance(args[3], ListVariable):
             scalars = [realize(i, tx.state) for i in args[3].items]
             if scalars and all(isinstance(s, TensorVariable) for s in scalars):
-                scaled = run_node(tx, "call_function", torch._foreach_mul, [args[1], args[3]], {})
+                scaled = run_node(tx, "call_function", _C._foreach_mul, [args[1], args[3]], {})
                 scaled = run_node(tx, "call_function", scale, [scaled, args[2]], {})
                 return run_node(tx, "call_function", plain, [args[0], scaled], {})
         return torchops.call_torch(tx, fn, args, kwargs)
 
 
-for _fn, _scale in ((torch._foreach_addcdiv_, torch._foreach_div), (torch._foreach_addcdiv, torch._foreach_div),
-                    (torch._foreach_addcmul_, torch._foreach_mul), (torch._foreach_addcmul, torch._foreach_mul)):
+for _fn, _scale in ((_C._foreach_addcdiv_, _C._foreach_div), (_C._foreach_addcdiv, _C._foreach_div),
+                    (_C._foreach_addcmul_, _C._foreach_mul), (_C._foreach_addcmul, _C._foreach_mul)):
     _foreach_without_scalars(_fn, _scale)
