@@ -33,6 +33,7 @@ from ..model.value import (
     SliceVariable,
     SuperVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
 )
@@ -273,7 +274,7 @@ def children(tracker: Any) -> list:
         return [*owner, *(x for pair in tracker.items.values() for x in pair)]
     if isinstance(tracker, SetVariable):
         return list(tracker.items.values())
-    if isinstance(tracker, ViewVariable):
+    if isinstance(tracker, (ViewVariable, TracebackVariable)):
         return [tracker.of]
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
@@ -558,6 +559,11 @@ def _combined(cg: Codegen, t: CombinedIteratorVariable) -> None:
     cg.store_temp(t)
 
 
+def _traceback(cg: Codegen, t: TracebackVariable) -> None:
+    cg.load(t.of)
+    cg.op("LOAD_ATTR", "__traceback__")
+
+
 def _exception(cg: Codegen, t: ExceptionVariable) -> None:
     cg.load_object(new_exception)
     cg.load_object(t.cls)
@@ -622,6 +628,7 @@ _BUILDERS: dict[type, Any] = {
     CombinedIteratorVariable: _combined,
     ExceptionVariable: _exception,
     GeneratorVariable: _generator,
+    TracebackVariable: _traceback,
 }
 
 __all__ = ["Codegen", "Unreconstructible", "children"]

@@ -349,6 +349,19 @@ class GeneratorVariable(VariableTracker):
         return type(_ for _ in ())
 
 
+class TracebackVariable(VariableTracker):
+    """The traceback of an exception: it is there, and what is in it only the real one tells."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: VariableTracker) -> None:
+        self.of = of
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.TracebackType
+
+
 class ExceptionVariable(VariableTracker):
     """An exception made in the trace: class, args, and what ``raise ... from`` and handlers set on it."""
 

@@ -273,6 +273,8 @@ class Conversion:
         broken.user_stack = broken.user_stack or [_where(frame) for frame in traced]
         if self.ctx.fullgraph and broken not in self.leaving:
             raise Unsupported.from_break(broken) from None
+        if broken.reason == "skipped_frame":
+            raise broken
         if broken not in self.planned.values() and broken.reason != "forced_break":
             return self._plan(interrupted, broken)
         return self._unsafe(state) or self._emit(state, interrupted, broken, Segment.finish_break)

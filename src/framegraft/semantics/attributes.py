@@ -31,6 +31,7 @@ from ..model.value import (
     SliceVariable,
     SuperVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -458,6 +459,8 @@ def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTrack
         return obj.attrs[name]
     if name == "args":
         return TupleVariable(list(obj.args))
+    if name == "__traceback__":
+        return TracebackVariable(obj) if obj.raised else NONE
     if name == "__cause__":
         return NONE if obj.cause is MISSING else obj.cause
     if name == "value" and issubclass(obj.cls, StopIteration):
@@ -511,6 +514,9 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if isinstance(obj, TensorVariable):
         TENSOR.set_attr(tx, obj, name, realize(value, tx.state))
         return
+    if isinstance(obj, ExceptionVariable) and name in ("__cause__", "__context__", "__traceback__", "__suppress_context__", "args"):
+        _set_exception_field(tx, obj, name, realize(value, tx.state))
+        return
     if isinstance(obj, (FunctionVariable, ExceptionVariable)):
         obj.attrs[name] = value
         tx.state.dirty += 1
@@ -529,6 +535,20 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
             calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
         return
     generic_set_attr(tx, obj, name, value)
+
+
+def _set_exception_field(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
+    """CPython: BaseException_getset."""
+    none = isinstance(value, ConstantVariable) and value.value is None
+    if name == "__traceback__" and (none or isinstance(value, TracebackVariable)):
+        return  # the transformed frame gives it one of its own
+    if not (none or issubclass(value.python_type(), BaseException)) or name not in ("__cause__", "__context__"):
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an exception")
+    if name == "__cause__":
+        obj.cause = value
+    else:
+        obj.context = None if none else value
+    tx.state.dirty += 1
 
 
 MODULE_SETATTR: dict[Any, Any] = {}
