@@ -9,6 +9,7 @@ from ..model.value import (
     ConstantVariable,
     ExceptionVariable,
     ObjectVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -124,4 +125,4 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
         cls: VariableTracker = core.wrap_class(tx, value.cls)
     else:
         cls = core.call(tx, core.wrap_constant(type), [value], {})
-    tx.stack.append(core.call(tx, leave, [cls, value, NONE], {}))
+    tx.stack.append(core.call(tx, leave, [cls, value, TracebackVariable(value)], {}))

@@ -38,9 +38,9 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, modules, torchops  # noqa: F401
+from ..tensor import autograd, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
 from . import records, skip
@@ -274,6 +274,8 @@ class Conversion:
         broken.user_stack = broken.user_stack or [_where(frame) for frame in traced]
         if self.ctx.fullgraph and broken not in self.leaving:
             raise Unsupported.from_break(broken) from None
+        if broken.reason == "skipped_frame":
+            raise broken
         if broken not in self.planned.values() and broken.reason != "forced_break":
             return self._plan(interrupted, broken)
         return self._unsafe(state) or self._emit(state, interrupted, broken, Segment.finish_break)
@@ -325,7 +327,7 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, name: str, module: Any, inputs: list, changed: list[bool]) -> None:
+    def _compile_graph(self, name: str, module: Any, inputs: list, changed: list) -> None:
         module.__class__.__name__ = name
         self.graph_module = module
         if log.enabled("graph"):
