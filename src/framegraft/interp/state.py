@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..errors import GraphBreak
+from ..errors import GraphBreak, Place
 from ..model.guards import GuardSet
 from ..model.source import Source
 from ..model.value import MISSING, ConstantVariable, ExceptionVariable, LazyVariable, VariableTracker
@@ -42,6 +42,7 @@ class TraceState:
         self.exceptions: list = []  # what sys.exception() would give, innermost last
         self.traced_calls = 0
         self.steps = 0
+        self.lines: set[tuple[str, int]] | None = None  # what was traced, while somebody wants to know
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
         self.pure = 0  # above 0, nothing from outside may be changed
@@ -56,8 +57,8 @@ class TraceState:
         frame = self.frames[-1]
         return f"{frame.code.co_filename}:{frame.line()}"
 
-    def user_stack(self) -> list[tuple[str, int, str]]:
-        return [(f.code.co_filename, f.line(), f.code.co_name) for f in self.frames]
+    def user_stack(self) -> list[Place]:
+        return [f.place() for f in self.frames]
 
     def mark_mutated(self, tracker: VariableTracker) -> None:
         if self.pure:

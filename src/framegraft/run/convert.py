@@ -25,6 +25,7 @@ from ..errors import (
     FramegraftError,
     GraphBreak,
     InternalError,
+    Place,
     RecompileLimitExceeded,
     Unsupported,
     UserRaise,
@@ -92,27 +93,36 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, code, len(entries))
-    looks = _looks_at_frame(origin_of(code))
-    if looks:
-        broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
-        broken.user_stack = [(code.co_filename, code.co_firstlineno, code.co_name)]
-        if ctx.fullgraph:
-            raise Unsupported.from_break(broken)
-        records.note_break(broken, code)
-        _native.set_skip(code, None, True)
-        return None
     ensure_calibrated()
+    capture = records.begin(code, entries, args, fn)
     try:
-        return Conversion(ctx, fn, args).run()
+        with log.compile_id(capture.frame, capture.index):
+            return _recorded(ctx, fn, args, capture)
+    finally:
+        records.end(capture)
+
+
+def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Capture) -> Any:
+    code = fn.__code__
+    try:
+        looks = _looks_at_frame(origin_of(code))
+        if looks:
+            broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
+            broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+            raise broken
+        return Conversion(ctx, fn, args, capture).run()
     except GraphBreak as broken:
         if ctx.fullgraph:
             raise Unsupported.from_break(broken) from None
-        records.note_break(broken, code)
+        records.note_break(broken, code, capture)
+        _log_break(broken)
+        capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None
     except FramegraftError as error:
         if isinstance(error, BackendCompilerFailed) and config.suppress_errors:
-            warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=3)
+            warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=4)
+            capture.outcome = "eager"
             _native.set_skip(code, None, True)
             return None
         raise
@@ -124,8 +134,9 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
         warnings.warn(
             f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
             "runs in eager mode. Please report this.",
-            stacklevel=3,
+            stacklevel=4,
         )
+        capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None
 
@@ -155,8 +166,9 @@ def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) ->
 class Conversion:
     """One frame on its way to an entry."""
 
-    def __init__(self, ctx: Any, fn: types.FunctionType, args: tuple) -> None:
+    def __init__(self, ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Capture) -> None:
         self.ctx = ctx
+        self.capture = capture
         self.fn = fn
         self.args = args
         self.code = fn.__code__
@@ -180,6 +192,7 @@ class Conversion:
         recursion = sys.getrecursionlimit()
         rng = torch.get_rng_state()
         sys.setrecursionlimit(max(recursion, 20_000))
+        self.capture.attempts += 1
         state, root = self._start()
         try:
             try:
@@ -201,6 +214,7 @@ class Conversion:
                 return self._broken(state, root, broken, at_end=True)
             return self._entry(state, root, instructions, None)
         finally:
+            self.capture.spent("trace")
             nesting = state.graph.nesting
             state.release()
             self.modes.restore()
@@ -218,6 +232,7 @@ class Conversion:
         root = frames.RootTranslator(state, code, scope, frames.instructions_of(code))
         root.stop_at = self.planned
         state.root = root
+        state.lines = set() if records.LISTENERS else None
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
         state.rescue = self.rescue
@@ -289,7 +304,7 @@ class Conversion:
             if worse.reason == "unreconstructible_value":
                 return self._earlier(root, worse)
             raise worse from None
-        records.note_break(broken, self.code)
+        records.note_break(broken, self.code, self.capture)
         _log_break(broken)
         return self._entry(state, root, instructions, broken)
 
@@ -305,11 +320,12 @@ class Conversion:
         return AGAIN
 
     def _where(self, state: TraceState, root: frames.RootTranslator) -> list:
-        return [(root.code.co_filename, root.line(), root.code.co_name)]
+        return [root.place()]
 
     # -- emission
 
     def _segment(self, state: TraceState, root: frames.RootTranslator) -> Segment:
+        self.capture.spent("trace")
         return Segment(state, root, self._install, self._compile_graph, self._make_resume)
 
     def _install(self, hint: str, obj: Any) -> str:
@@ -328,6 +344,7 @@ class Conversion:
             log.artifact("graph_code").debug("%s\n%s", name, module.code)
         modes = Modes()
         self.modes.restore()
+        self.capture.spent("emit")
         try:
             values = [t.value for t in inputs]
             if any(changed):
@@ -336,7 +353,10 @@ class Conversion:
                 compiled = call_backend(self.ctx.compiler, module, values)
         finally:
             modes.restore()
-        records.note_graph(module)
+            self.capture.spent("backend")
+        records.note_graph(module, self.capture, name)
+        for listener in records.LISTENERS:
+            compiled = listener.compiled(self.capture, name, module, values, compiled)
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
         return name
 
@@ -369,13 +389,14 @@ class Conversion:
         new_code = encode(instructions, code, argnames=argnames, cellvars=(),
                           flags=code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
         new_code = records.apply_bytecode_hooks(code, new_code)
+        self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
-        info = EntryInfo(self.graph_module, broken)
+        info = EntryInfo(self.graph_module, broken, self.capture)
         new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
         _native.set_skip(new_code, None, True)
         entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None)
@@ -387,6 +408,9 @@ class Conversion:
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
+        self.capture.entered(info, len(found))
+        for listener in records.LISTENERS:
+            listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)
         return entry
 
 
