@@ -27,6 +27,7 @@ from ..errors import (
     InternalError,
     Place,
     RecompileLimitExceeded,
+    Restart,
     Unsupported,
     UserRaise,
 )
@@ -93,9 +94,9 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, code, len(entries))
-    ensure_calibrated()
     capture = records.begin(code, entries, args, fn)
     try:
+        ensure_calibrated()
         with log.compile_id(capture.frame, capture.index):
             return _recorded(ctx, fn, args, capture)
     finally:
@@ -199,6 +200,8 @@ class Conversion:
                 kind, value = root.run()
             except GraphBreak as broken:
                 return self._broken(state, root, broken)
+            except Restart:
+                return AGAIN
             except UserRaise as raised:
                 leaving = GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame")
                 self.leaving.append(leaving)
@@ -224,6 +227,7 @@ class Conversion:
             sys.setrecursionlimit(recursion)
 
     def _start(self) -> tuple[TraceState, frames.RootTranslator]:
+        modules.answer_late()
         state = TraceState(OutputGraph(), config)
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         state.builder = VariableBuilder(state)

@@ -24,14 +24,13 @@ LISTENERS: list[Listener] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
 WARNED: set[types.CodeType] = set()
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
-_frames = itertools.count()
+_frames, _numbers = itertools.count(), itertools.count()
 
 PHASES = ("trace", "emit", "backend", "guards")  # in the order in which they happen
-_COMPARED = 4  # entries that a call which fits none is compared with
 
 
 class Recompile(NamedTuple):
-    """Why a call fitted no entry: the guard of the nearest entry that failed. ``found`` is what was there instead."""
+    """Why a call fitted no entry: the guard that failed of the entry used last. ``found`` is what was there instead."""
 
     parent: int  # number of the capture that made that entry
     guard: str
@@ -58,7 +57,7 @@ class Capture:
 
     def __init__(self, code: types.CodeType, frame: int, index: int) -> None:
         origin = origin_of(code)
-        self.number = len(CAPTURES)
+        self.number = next(_numbers)
         self.frame, self.index = frame, index
         self.name, self.filename, self.line = origin.co_qualname, origin.co_filename, origin.co_firstlineno
         self.resume = 0 if origin is code else _first_line(code)
@@ -114,7 +113,7 @@ def begin(code: types.CodeType, entries: list, args: tuple, fn: Any) -> Capture:
     known = entries[0].info.capture if entries else None
     capture = Capture(code, next(_frames) if known is None else known.frame, len(entries))
     if entries:
-        capture.recompile = _nearest(entries, args, fn)
+        capture.recompile = _why_again(entries[0], args, fn)
     CAPTURES.append(capture)
     for listener in LISTENERS:
         listener.started(capture)
@@ -126,18 +125,14 @@ def end(capture: Capture) -> None:
         listener.ended(capture)
 
 
-def _nearest(entries: list, args: tuple, fn: Any) -> Recompile | None:
-    """The failure that comes latest in its entry's guards: of the entry that fits best."""
-    best: tuple[int, Any, Any] | None = None
-    for entry in entries[:_COMPARED]:
-        failed = entry.program.explain(args, fn)
-        if failed is not None and (best is None or failed[0] > best[0]):
-            best = (failed[0], failed[1], entry.info)
-    if best is None:
+def _why_again(entry: Any, args: tuple, fn: Any) -> Recompile | None:
+    """What the entry that was used last has against the call."""
+    failed = entry.program.explain(args, fn)
+    if failed is None:
         return None
-    index, value, info = best
-    text, _, cause = info.describe(index).rpartition("  # ") if index >= 0 else (info.describe(index), "", "")
-    return Recompile(info.capture.number, text, cause, describe(value))
+    text = entry.info.describe(failed[0])
+    guard, _, cause = text.rpartition("  # ") if failed[0] >= 0 else (text, "", "")
+    return Recompile(entry.info.capture.number, guard, cause, describe(failed[1]))
 
 
 def describe(value: Any) -> str:
@@ -177,7 +172,20 @@ def note_graph(module: Any, capture: Capture, name: str) -> None:
     capture.op_count += count
 
 
+def forget(captures: list[Capture]) -> None:
+    """Take conversions that were made for a look out of the books."""
+    gone = set(map(id, captures))
+    broken = {id(c.broken) for c in captures if c.broken is not None}
+    CAPTURES[:] = [c for c in CAPTURES if id(c) not in gone]
+    BREAKS[:] = [b for b in BREAKS if id(b[0]) not in broken]
+    STATS["graphs"] -= sum(bool(c.graph) for c in captures)
+    STATS["graph_ops"] -= sum(c.op_count for c in captures)
+    STATS["graph_breaks"] -= len(broken)
+
+
 def clear() -> None:
+    global _frames, _numbers
+    _frames, _numbers = itertools.count(), itertools.count()
     BREAKS.clear()
     CAPTURES.clear()
     WARNED.clear()
