@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..errors import GraphBreak, Place
+from ..errors import GraphBreak, Place, format_stack
 from ..model.guards import GuardSet
 from ..model.source import Source
 from ..model.value import MISSING, ConstantVariable, ExceptionVariable, LazyVariable, VariableTracker
@@ -62,6 +62,13 @@ class TraceState:
 
     def user_stack(self) -> list[Place]:
         return [f.place() for f in self.frames]
+
+    def stack_trace(self) -> str:
+        """For ``node.meta``: the line that is being executed; with its callers and the code while somebody listens."""
+        if self.lines is not None:
+            return format_stack([tuple(entry) for entry in self.user_stack()])
+        frame = self.frames[-1]
+        return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 
     def mark_mutated(self, tracker: VariableTracker) -> None:
         if self.pure:

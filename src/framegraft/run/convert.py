@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._guards import CompileContext, CompileId, compile_context
 
 from .. import _native, config, log
 from ..backends.aliasing import compile_changing
@@ -355,10 +356,11 @@ class Conversion:
         self.capture.spent("emit")
         try:
             values = [t.value for t in inputs]
-            if any(changed):
-                compiled = compile_changing(self.ctx.compiler, module, values, changed)
-            else:
-                compiled = call_backend(self.ctx.compiler, module, values)
+            with compile_context(CompileContext(CompileId(self.capture.frame, self.capture.index))):
+                if any(changed):
+                    compiled = compile_changing(self.ctx.compiler, module, values, changed)
+                else:
+                    compiled = call_backend(self.ctx.compiler, module, values)
         finally:
             modes.restore()
             self.capture.spent("backend")

@@ -157,7 +157,8 @@ def describe(value: Any) -> str:
 
 
 def note_break(broken: GraphBreak, code: types.CodeType, capture: Capture | None = None) -> None:
-    broken.__traceback__ = broken.__context__ = broken.__cause__ = None  # its frames hold the objects of the program
+    broken.__traceback__ = broken.__context__ = broken.__cause__ = None  # their frames hold the objects of the program
+    broken.frames = []
     BREAKS.append((broken, code))
     STATS["graph_breaks"] += 1
     if capture is not None:
