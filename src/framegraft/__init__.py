@@ -25,11 +25,13 @@ from .backends.registry import list_backends, register_backend
 from .log import set_logs
 
 if TYPE_CHECKING:
+    from .decompiler import decompile
     from .tools.explain import explain, status
 
 __version__ = "0.1.0"
 
 _LATER = {  # imported when they are first asked for
+    "decompile": ".decompiler",
     "explain": ".tools.explain",
     "status": ".tools.explain",
 }
@@ -49,6 +51,7 @@ __all__ = [
     "break_reasons",
     "compile",
     "config",
+    "decompile",
     "disable",
     "disallow_in_graph",
     "exc",

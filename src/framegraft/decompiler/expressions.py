@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from keyword import iskeyword
 from types import CodeType
 from typing import Any
 
@@ -150,7 +151,7 @@ def build(kind: Any) -> Any:
 
 def build_map(w: Any, inst: Any, stack: list, out: Any) -> None:
     flat = pop_n(stack, 2 * inst.arg)
-    stack.append(ast.Dict(flat[::2], flat[1::2]))
+    stack.append(ast.Dict([*flat[::2]], flat[1::2]))
 
 
 def build_map_keys(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -234,13 +235,22 @@ def dict_update(w: Any, inst: Any, stack: list, out: Any) -> None:
         raise DecompileError("an unpacking into what is no dict display")
     added = getattr(display, "added", 0)
     part = isinstance(value, ast.Dict) and value.keys and None not in value.keys
-    if part and (inst.op == "DICT_MERGE" or display.keys and (display.keys[-1] is None or added and added % _BIG_DICT == 0)):
+    unpacked = display.keys and display.keys[-1] is None  # pairs behind an unpacking come as a display of their own
+    if inst.op == "DICT_MERGE":
+        part = part and unpacked and all(map(_is_keyword, value.keys))  # type: ignore[union-attr]
+    else:
+        part = part and (unpacked or display.keys and added and added % _BIG_DICT == 0)
+    if part:
         display.keys += value.keys  # type: ignore[attr-defined]
         display.values += value.values  # type: ignore[attr-defined]
         display.added = getattr(value, "added", 0)  # type: ignore[attr-defined]
     else:
         display.keys.append(None)
         display.values.append(value)
+
+
+def _is_keyword(key: Any) -> bool:
+    return isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier() and not iskeyword(key.value)
 
 
 def list_to_tuple(w: Any, inst: Any, stack: list, out: Any) -> None:

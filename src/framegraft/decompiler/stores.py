@@ -59,7 +59,7 @@ def assign(w: Any, value: Any, target: ast.expr, out: list | None) -> None:
     if out is None:
         emit(out, ast.Pass())
     if isinstance(value, Aug):
-        if type(value.left) is not type(target) and not isinstance(target, ast.Name):
+        if not isinstance(target, (ast.Name, type(value.left))) or not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             raise DecompileError("an in-place result goes elsewhere")
         emit(out, ast.AugAssign(target, value.op, value.right))
     elif isinstance(value, Definition):

@@ -100,6 +100,8 @@ def _pair(a: Node, b: Node, nodes: list[Node]) -> Node | None:
         if a.no == b.yes and a.no != VALUE:
             if _flips(a, b):  # a and not b
                 return Node(a.start, _bool(ast.And(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
+            if is_folded(a.expr):
+                return None
             return Node(a.start, _bool(ast.Or(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
     elif a.no == b.start:
         if a.yes == b.yes:
@@ -107,6 +109,8 @@ def _pair(a: Node, b: Node, nodes: list[Node]) -> Node | None:
         if a.yes == b.no and a.yes != VALUE:
             if _flips(a, b):  # a or not b
                 return Node(a.start, _bool(ast.Or(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
+            if is_folded(a.expr):
+                return None
             return Node(a.start, _bool(ast.And(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
     return None
 
@@ -189,6 +193,8 @@ class Conditions:
     def node(self: Walker, start: int, i: int, stack: list) -> Node:  # type: ignore[misc]
         """The node of the conditional jump at ``i`` (COPY of a kept condition, or POP_JUMP_IF); pops the condition."""
         g = self.g
+        if isinstance(stack[-1], Chain) and g.ops[i] != "COPY":
+            return self.chain_end(start, i, stack.pop())
         test = pop(stack)
         if g.ops[i] == "COPY":
             go_on = g.resolve(i + 3)
@@ -200,6 +206,18 @@ class Conditions:
         if arg != "false":
             test = none_test(test, ast.IsNot() if arg == "none" else ast.Is())
         return Node(start, test, after, target)
+
+    def chain_end(self: Walker, start: int, i: int, chain: Chain) -> Node:  # type: ignore[misc]
+        """``... is None`` at the end of a chain; where the links before lead to tells which way is which."""
+        g = self.g
+        arg, target, after = g.insts[i].arg, g.target(i), g.next(i)
+        if arg not in ("none", "not_none"):
+            raise DecompileError("a comparison chain without its end")
+        failed = g.next(chain.cleanup) if g.ops[chain.cleanup] == "POP_TOP" else -1
+        yes, no = (after, target) if failed == target else (target, after)
+        op = ast.Is() if (yes == target) == (arg == "none") else ast.IsNot()
+        node = chain.node
+        return Node(start, ast.Compare(node.left, [*node.ops, op], [*node.comparators, ast.Constant(None)]), yes, no)
 
     def value_condition(self: Walker, i: int, stack: list) -> int:  # type: ignore[misc]
         """Folds the expression of which the condition on top is the first one; the instruction behind it."""
@@ -340,6 +358,8 @@ class Conditions:
                 start = g.starts[child]
                 if g.depth[start] != block.base or start <= best:
                     continue
+                if block.handler >= 0 and block.handler not in g.chain(g.handler[start]):
+                    continue  # behind the end of the block
                 at = g.resolve(start)
                 if at in follow or self.is_loop_target(at, block) or self.only_from(start, blocks):
                     continue

@@ -45,7 +45,7 @@ class Loops:
                 raise DecompileError("an async for without its await")
         else:
             first, after = i + 1, g.target(i)
-            last = max(self.last_of(i, i, block), after - 1 if after > i else i)
+            last = max(self.last_of(i, i, block), g.raw_target(i) - 1)
         g_depth = block.base + 1
         breaks = []
         for at in range(i, last + 1):
@@ -207,5 +207,12 @@ class Loops:
                 ways = [g.target(at)]
             else:
                 continue
-            found += [to for to in ways if not low <= to <= last]
-        return found
+            found += [self.behind_chain(to) for to in ways if not low <= to <= last]
+        return [to for to in found if not low <= to <= last]
+
+    def behind_chain(self: Walker, i: int) -> int:  # type: ignore[misc]
+        """The instruction behind the POP_TOP at ``i`` with which a comparison chain ends that failed; ``i`` for another."""
+        g = self.g
+        if g.ops[i] == "POP_TOP" and i and g.ops[i - 1] in ("JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"):
+            return g.next(i)
+        return i

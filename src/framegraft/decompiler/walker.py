@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from ..errors import DecompileError
-from .blocks import NOWHERE, Block, awaited, leave, peel
+from .blocks import NOWHERE, Block, awaited, continues, leave, peel
 from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
@@ -64,7 +64,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         """Statements from ``i`` on, and whether control gets to their end: to ``follow`` or out of ``block`` normally.
 
         ``stack``: the entries below the statements, with those that wait for a store on top (the value of a ``for``).
-        ``entering``: ``i`` is the header of the endless loop ``block``, which is not left at once therefore.
+        ``entering``: ``i`` may be the header of the loop that ``block`` is, or a ``try`` at its beginning: the loop is not
+        left at once therefore.
         """
         g = self.g
         out: list[ast.stmt] = []
@@ -74,9 +75,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         ops, insts = g.ops, g.insts
         start = i
         while True:
-            self.budget -= 1
-            if self.budget < 0:
-                raise DecompileError("the control flow is too tangled")
+            self.spend()
             if len(stack) == base:
                 i = g.resolve(i)
                 ended, i = self.boundary(i, block, () if entering else follow, stack, out, entering)
@@ -101,10 +100,12 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                         i = self.value_condition(i, stack)
                         continue
                     if self.starts_match(i, block, stack):
-                        ended, i = self.match_statement(i, block, follow, stack, out)
-                        if ended is not None:
-                            return out, ended
-                        continue
+                        result = self.match_statement(i, block, follow, stack, out)
+                        if result is not None:
+                            ended, i = result
+                            if ended is not None:
+                                return out, ended
+                            continue
                 elif op == "SWAP":
                     after = self.chained(i, stack)
                     if after >= 0:
@@ -142,10 +143,11 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             elif op == "GET_AITER":
                 self.async_iterator(stack)
                 i += 1
-            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "LOAD_MATCH"):
-                ended, i = self.match_statement(i, block, follow, stack, out)
-                if ended is not None:
-                    return out, ended
+            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS"):
+                result = self.match_statement(i, block, follow, stack, out)
+                if result is None or result[0] is not None:
+                    return out, bool(result and result[0])
+                i = result[1]
             else:
                 raise DecompileError(f"{op} out of place at offset {insts[i].offset}")
 
@@ -162,6 +164,9 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 if block.kind == "while" and i == block.brk:
                     out.append(ast.Break())
                     return False, i
+            elif block.kind == "try" and not entering and continues(i, block):
+                block.exits.append(i)
+                return True, i
             op = g.ops[i]
             handler = g.handler[i]
             if op == "RERAISE" and block.kind == "cleanup":
@@ -196,6 +201,12 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 return False, i
             raise DecompileError(f"a block is left in an unknown way at offset {g.insts[i].offset}")
 
+    def spend(self) -> None:
+        """Counts a step; DecompileError for code that takes too many."""
+        self.budget -= 1
+        if self.budget < 0:
+            raise DecompileError("the control flow is too tangled")
+
     def constant_at(self, i: int) -> ast.expr:
         stack: list = []
         RULES["LOAD_CONST"](self, self.g.insts[i], stack, None)
@@ -229,9 +240,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         ops, insts = g.ops, g.insts
         depth = len(stack)
         while True:
-            self.budget -= 1
-            if self.budget < 0:
-                raise DecompileError("the control flow is too tangled")
+            self.spend()
             if (i if rep is None else rep[i]) == stop and len(stack) == depth + 1:
                 return "value", i
             op = ops[i]

@@ -122,15 +122,13 @@ class Functions:
         inner = self.walk(made.code)
         body = inner.body
         drop = 0
-        declared = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
-        rest = body[len(declared) :]
+        declared: list[ast.stmt] = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
+        rest: list[Any] = body[len(declared) :]
         while drop < len(rest) and drop < 2 and _assigned(rest[drop]) in ("__module__", "__qualname__"):
             drop += 1
         rest = rest[drop:]
         if rest and isinstance(rest[-1], ast.Return):
-            value = rest.pop().value
-            if isinstance(value, ast.NamedExpr) or rest and _assigned(rest[-1]) == "__classcell__":
-                pass
+            rest.pop()  # __classcell__
         if rest and _assigned(rest[0]) == "__doc__" and isinstance(rest[0].value, ast.Constant) and isinstance(rest[0].value.value, str):
             rest[0] = ast.Expr(rest[0].value)
         return ast.ClassDef(self.name(made.code.co_name), bases, keywords, declared + rest or [ast.Pass()], [])
