@@ -66,7 +66,7 @@ class TraceState:
     def stack_trace(self) -> str:
         """For ``node.meta``: the line that is being executed; with its callers and the code while somebody listens."""
         if self.lines is not None:
-            return format_stack([tuple(entry) for entry in self.user_stack()])
+            return format_stack([(f.code.co_filename, f.line(), f.code.co_name) for f in self.frames])
         frame = self.frames[-1]
         return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 

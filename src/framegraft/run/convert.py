@@ -356,7 +356,7 @@ class Conversion:
         self.capture.spent("emit")
         try:
             values = [t.value for t in inputs]
-            with compile_context(CompileContext(CompileId(self.capture.frame, self.capture.index))):
+            with compile_context(CompileContext(CompileId(frame_id=self.capture.frame, frame_compile_id=self.capture.index))):
                 if any(changed):
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
