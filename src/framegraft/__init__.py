@@ -26,14 +26,21 @@ from .log import set_logs
 
 if TYPE_CHECKING:
     from .decompiler import decompile
+    from .tools.artefacts import prepare_debug
+    from .tools.bytecode_log import install, uninstall
+    from .tools.debug import debug
     from .tools.explain import explain, status
 
 __version__ = "0.1.0"
 
 _LATER = {  # imported when they are first asked for
+    "debug": ".tools.debug",
     "decompile": ".decompiler",
     "explain": ".tools.explain",
+    "install": ".tools.bytecode_log",
+    "prepare_debug": ".tools.artefacts",
     "status": ".tools.explain",
+    "uninstall": ".tools.bytecode_log",
 }
 
 
@@ -51,6 +58,7 @@ __all__ = [
     "break_reasons",
     "compile",
     "config",
+    "debug",
     "decompile",
     "disable",
     "disallow_in_graph",
@@ -58,9 +66,11 @@ __all__ = [
     "explain",
     "graph_break",
     "innermost_fn",
+    "install",
     "is_compiling",
     "list_backends",
     "optimize",
+    "prepare_debug",
     "register_backend",
     "register_bytecode_hook",
     "reset",
@@ -69,4 +79,5 @@ __all__ = [
     "stats",
     "status",
     "testing",
+    "uninstall",
 ]

@@ -281,6 +281,11 @@ def reset() -> None:
     converter.reset_counter()
 
 
+def compiled_codes() -> list[types.CodeType]:
+    """Every code object that may have entries."""
+    return list(_COMPILED_CODES)
+
+
 def is_compiling() -> bool:
     """False in eager code; a trace takes it for True, as it does torch.compiler.is_compiling()."""
     return False

@@ -45,6 +45,7 @@ class EntryInfo:
         self.graph_module = graph_module
         self.broken = broken
         self.check_fn: Any = None
+        self.folder: Any = None  # where prepare_debug has written it
 
     def describe(self, guard_id: int) -> str:
         if guard_id < 0:

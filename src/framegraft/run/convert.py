@@ -533,5 +533,7 @@ def _log_code(code: types.CodeType, new_code: types.CodeType, guards: list) -> N
                 "%s BYTECODE %s %s line %s\n%s", title, code.co_name, origin_of(code).co_filename, code.co_firstlineno,
                 text.getvalue(),
             )
+        for note in records.CODE_NOTES:
+            log.artifact("bytecode").debug("%s", note(new_code))
     if log.enabled("guards"):
         log.artifact("guards").debug("GUARDS:\n%s", "\n".join(g.code() for g in guards))

@@ -23,6 +23,7 @@ CAPTURES: list[Capture] = []
 LISTENERS: list[Listener] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
 WARNED: set[types.CodeType] = set()
+CODE_NOTES: list[Callable[[types.CodeType], str]] = []  # what the bytecode log adds to a modified code
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
 _frames, _numbers = itertools.count(), itertools.count()
 

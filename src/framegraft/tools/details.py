@@ -6,12 +6,14 @@ cost can only be told then, because the engine keeps no objects of the program.
 
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _native
-from ..errors import GraphBreak, describe_break, source_line, user_name
+from ..errors import GraphBreak, StackEntry, describe_break, source_line, user_name
 from ..model.guards import Guard, ProgramBuilder
 from ..reasons import reason as look_up_reason
 from ..run import records
@@ -40,6 +42,15 @@ class GuardGroup:
     nanoseconds: float | None = None
 
 
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MODULE_CALL = os.path.join("torch", "nn", "modules", "module.py")
+
+
+def user_frames(stack: Sequence[StackEntry]) -> list[StackEntry]:
+    """A stack without the frames through which torch and this package call modules, unless there is nothing else."""
+    return [e for e in stack if not e[0].startswith(_HERE) and not e[0].endswith(_MODULE_CALL)] or list(stack)
+
+
 @dataclass
 class Break:
     """One graph break in words. ``stack`` entries are (file, line, function), outermost first."""
@@ -55,10 +66,11 @@ class Break:
     @classmethod
     def of(cls, broken: GraphBreak) -> Break:
         known = look_up_reason(broken.reason)
-        stack = [(file, line, user_name(name)) for file, line, name in broken.user_stack]
+        shown = user_frames(broken.user_stack)
+        stack = [(file, line, user_name(name)) for file, line, name in shown]
         return cls(
-            broken.reason, broken.detail, known.why, known.hint, stack, [source_line(e) for e in broken.user_stack],
-            describe_break(broken.reason, broken.detail, broken.user_stack),
+            broken.reason, broken.detail, known.why, known.hint, stack, [source_line(e) for e in shown],
+            describe_break(broken.reason, broken.detail, shown),
         )
 
 
