@@ -62,6 +62,22 @@ def _without_cells(insts: list[Instruction]) -> list[Instruction]:
     return remove_unreachable(out)
 
 
+def _without_jumps_to_the_next(insts: list[Instruction]) -> list[Instruction]:
+    idle = {id(inst) for inst, after in zip(insts, insts[1:], strict=False) if inst.op == "JUMP" and inst.target is after}
+
+    def behind(inst: Instruction) -> Instruction:
+        while id(inst) in idle:
+            inst = inst.target  # type: ignore[assignment]
+        return inst
+
+    for inst in insts:
+        if inst.target is not None:
+            inst.target = behind(inst.target)
+        if inst.handler is not None:
+            inst.handler.target = behind(inst.handler.target)
+    return [inst for inst in insts if id(inst) not in idle]
+
+
 class _Copier:
     """Copies of instructions, by (index, entries left out at the bottom of the stack, whether in the interrupted round)."""
 
@@ -74,6 +90,8 @@ class _Copier:
         self.made: dict[tuple[int, int, bool], list[Instruction]] = {}
         self.todo: list[tuple[int, int, bool]] = []
         self.links: list[tuple[Instruction, tuple[int, int, bool]]] = []
+        self.tails: dict[int, list[Instruction]] = {}
+        self.exits: dict[tuple[int, int], Instruction] = {}  # handlers of with statements -> what stands for them
         self.handlers: list[tuple[Instruction, tuple[int, int, bool], int, bool]] = []
 
     def _loops(self) -> tuple[int, int]:
@@ -87,8 +105,8 @@ class _Copier:
         return min((a for a, _ in around), default=0), max((b for _, b in around), default=-1)
 
     def run(self) -> list[Instruction]:
-        if self.high < 0:
-            raise DecompileError("not in a loop")
+        if self.high < 0 and not self.left_out:
+            raise DecompileError("in no block")
         out: list[Instruction] = []
         for k in range(self.left_out, self.count):
             out.append(self.fresh("LOAD_FAST", f"___stack{k}"))
@@ -96,13 +114,16 @@ class _Copier:
         self.links.append((out[-1], self.want(self.start, self.left_out, True)))
         while self.todo:
             self.copy(self.todo.pop())
-        for key in sorted(self.made, key=lambda key: (not key[2], -key[1], key[0])):
-            out += self.made[key]
+        for left in range(self.left_out, -1, -1):  # what goes on with more on the stack comes later: no jumps back
+            keys = [key for key in self.made if key[1] == left]
+            for key in sorted(keys, key=lambda key: (not key[2], self.goes_on(*key[:2]), key[0])):
+                out += self.made[key]
+            out += self.tails.get(left, ())
         for inst, key in self.links:
             inst.target = self.made[key][0]
         for inst, key, depth, lasti in self.handlers:
             inst.handler = ExceptionHandler(self.made[key][0], depth, lasti)
-        return remove_unreachable(out)
+        return remove_unreachable(_without_jumps_to_the_next(out))
 
     def fresh(self, op: str, arg: Any, like: Instruction | None = None) -> Instruction:
         like = like or self.insts[0]
@@ -117,6 +138,10 @@ class _Copier:
             self.todo.append(key)
         return key
 
+    def goes_on(self, i: int, left_out: int) -> bool:
+        """Whether a loop goes on at ``i`` with an iterator that was left out."""
+        return left_out > 0 and self.depths[i] == left_out and self.insts[i].op == "FOR_ITER"
+
     def copy(self, key: tuple[int, int, bool]) -> None:
         i, left_out, first_round = key
         inst, out = self.insts[i], self.made[key]
@@ -127,7 +152,7 @@ class _Copier:
             out.append(self.fresh("JUMP", None, inst))
             self.links.append((out[-1], self.want(to, left, first_round and to > i)))
 
-        if left_out and depth == left_out and inst.op == "FOR_ITER":
+        if self.goes_on(i, left_out):
             out.append(self.fresh("LOAD_FAST", f"___stack{left_out - 1}", inst))
             out.append(self.fresh("APPLY", (iter, 1), inst))  # of an iterator, which gives itself
             out.append(self.fresh("JUMP", None, inst))
@@ -137,6 +162,12 @@ class _Copier:
             out.append(self.fresh("JUMP", None, inst))
             self.links.append((out[-1], self.want(i + 1, left_out - 1, first_round)))
             return
+        if left_out and depth == left_out and self.calls_exit(i):
+            out.append(self.fresh("LOAD_FAST", f"___stack{left_out - 1}", inst))
+            out.append(self.fresh("JUMP", None, inst))
+            self.links.append((out[-1], self.want(i, left_out - 1, first_round)))
+            self.handled(out[0], inst, left_out, first_round)
+            return
         if depth - stack_use(inst, False)[0] < left_out or inst.op in ("LIST_APPEND", "SET_ADD", "MAP_ADD"):
             raise DecompileError("what lies at the bottom of the stack is used")
         made = self.fresh(inst.op, inst.arg, inst)
@@ -144,10 +175,68 @@ class _Copier:
         if inst.target is not None:
             to = inst.target.index
             self.links.append((made, self.want(to, left_out, first_round and to > i)))
-        if inst.handler is not None:
-            handler = inst.handler
-            left = min(left_out, handler.depth)
-            to = handler.target.index
-            self.handlers.append((made, self.want(to, left, first_round), handler.depth - left, handler.lasti))
+        self.handled(made, inst, left_out, first_round)
         if inst.op not in NO_FALLTHROUGH:
             go(i + 1, left_out)
+
+    def handled(self, made: Instruction, inst: Instruction, left_out: int, first_round: bool) -> None:
+        """Gives a copy the handler of its original."""
+        handler = inst.handler
+        if handler is None:
+            return
+        to = handler.target.index
+        if left_out and handler.depth == left_out and self.insts[to + 1].op == "WITH_EXCEPT_START":
+            made.handler = ExceptionHandler(self.exit_on_error(to, left_out), 0, False)
+            return
+        left = min(left_out, handler.depth)
+        self.handlers.append((made, self.want(to, left, first_round), handler.depth - left, handler.lasti))
+
+    # -- with statements, of which only ``__exit__`` is at hand
+
+    def calls_exit(self, i: int) -> bool:
+        """``__exit__(None, None, None)`` at the end of a with statement."""
+        parts = self.insts[i : i + 4]
+        return [p.op for p in parts] == ["LOAD_CONST"] * 3 + ["CALL"] and all(p.arg is None for p in parts[:3])
+
+    def exit_on_error(self, handler: int, left_out: int) -> Instruction:
+        """``except BaseException as error: if not exit(type(error), error, error.__traceback__): raise``."""
+        found = self.exits.get((handler, left_out))
+        if found is not None:
+            return found
+        insts = self.insts
+        branch = insts[handler + 2]
+        cleanup = insts[handler].handler
+        if branch.op != "POP_JUMP_IF" or cleanup is None:
+            raise DecompileError("a with statement with an unknown handler")
+        swallow = branch.target.index if branch.arg == "true" else handler + 3  # type: ignore[union-attr]
+        if [inst.op for inst in insts[swallow : swallow + 4]] != ["POP_TOP", "POP_EXCEPT", "POP_TOP", "POP_TOP"]:
+            raise DecompileError("a with statement with an unknown handler")
+        name = "__error"
+        like = insts[handler]
+        made = {label: self.fresh(op, arg, like) for label, (op, arg) in {
+            "start": ("PUSH_EXC_INFO", None), "kind": ("LOAD_GLOBAL", "BaseException"), "match": ("CHECK_EXC_MATCH", None),
+            "other": ("POP_JUMP_IF", "false"), "store": ("STORE_FAST", name),
+            "exit": ("LOAD_FAST", f"___stack{left_out - 1}"), "type": ("LOAD_GLOBAL", "type"), "error": ("LOAD_FAST", name),
+            "call": ("CALL", (1, ())), "error2": ("LOAD_FAST", name), "error3": ("LOAD_FAST", name),
+            "traceback": ("LOAD_ATTR", "__traceback__"), "leave": ("CALL", (3, ())), "swallowed": ("POP_JUMP_IF", "true"),
+            "raise": ("RAISE_VARARGS", 0),
+            "fine": ("POP_EXCEPT", None), "none": ("LOAD_CONST", None), "clear": ("STORE_FAST", name), "delete": ("DELETE_FAST", name),
+            "behind": ("JUMP", None),
+            "unbind": ("LOAD_CONST", None), "unbind2": ("STORE_FAST", name), "unbind3": ("DELETE_FAST", name), "unbind4": ("RERAISE", 1),
+            "again": ("RERAISE", 0),
+            "cleanup": ("COPY", 3), "cleanup2": ("POP_EXCEPT", None), "cleanup3": ("RERAISE", 1),
+        }.items()}
+        self.exits[handler, left_out] = made["start"]
+        made["other"].target, made["swallowed"].target = made["again"], made["fine"]
+        inner = ExceptionHandler(made["unbind"], 1, True)
+        outer = ExceptionHandler(made["cleanup"], 1, True)
+        for label, inst in made.items():
+            if label in ("start", "kind", "match", "other", "store", "again") or label.startswith("unbind"):
+                inst.handler = outer
+            elif label in ("fine", "none", "clear", "delete", "behind") or label.startswith("cleanup"):
+                self.handled(inst, cleanup.target, left_out - 1, False)
+            else:
+                inst.handler = inner
+        self.links.append((made["behind"], self.want(swallow + 4, left_out - 1, False)))
+        self.tails.setdefault(left_out, []).extend(made.values())
+        return made["start"]
