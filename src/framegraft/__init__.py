@@ -1,5 +1,6 @@
 """Framegraft: captures torch.fx graphs from running, unmodified PyTorch programs."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from . import config, exc, testing
@@ -11,7 +12,6 @@ from .api import (
     compile,
     disable,
     disallow_in_graph,
-    explain,
     graph_break,
     innermost_fn,
     is_compiling,
@@ -26,17 +26,27 @@ from .log import set_logs
 
 if TYPE_CHECKING:
     from .decompiler import decompile
+    from .tools.artefacts import prepare_debug
+    from .tools.bytecode_log import install, uninstall
+    from .tools.debug import debug
+    from .tools.explain import explain, status
 
 __version__ = "0.1.0"
 
-_LATER = {"decompile": ".decompiler"}  # imported when they are first asked for
+_LATER = {  # imported when they are first asked for
+    "debug": ".tools.debug",
+    "decompile": ".decompiler",
+    "explain": ".tools.explain",
+    "install": ".tools.bytecode_log",
+    "prepare_debug": ".tools.artefacts",
+    "status": ".tools.explain",
+    "uninstall": ".tools.bytecode_log",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     found = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
     return found
 
@@ -48,6 +58,7 @@ __all__ = [
     "break_reasons",
     "compile",
     "config",
+    "debug",
     "decompile",
     "disable",
     "disallow_in_graph",
@@ -55,14 +66,18 @@ __all__ = [
     "explain",
     "graph_break",
     "innermost_fn",
+    "install",
     "is_compiling",
     "list_backends",
     "optimize",
+    "prepare_debug",
     "register_backend",
     "register_bytecode_hook",
     "reset",
     "run",
     "set_logs",
     "stats",
+    "status",
     "testing",
+    "uninstall",
 ]
