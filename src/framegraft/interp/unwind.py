@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
-    NONE,
     ConstantVariable,
     ExceptionVariable,
     ObjectVariable,
