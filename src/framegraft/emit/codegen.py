@@ -56,7 +56,8 @@ class Unreconstructible(GraphBreak):
 def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any, raised: bool) -> BaseException:
     """Called by transformed code: an exception that the trace made."""
     made = cls.__new__(cls, *args)
-    made.args = args
+    builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
+    builtin.__init__(made, *args)  # sets what the class keeps in C: StopIteration.value, OSError.errno
     made.__dict__.update(attrs)
     if cause is not MISSING:
         made.__cause__ = cause
@@ -73,7 +74,12 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any,
 def new_iterator(items: Any, index: int) -> Any:
     """Called by transformed code: an iterator over a list or tuple that stands at ``index``."""
     made = iter(items)
+    missing = index - len(items)
+    if missing > 0:  # the list grows only after this; __setstate__ would stop at its end
+        items.extend([None] * missing)
     made.__setstate__(index)  # type: ignore[attr-defined]
+    if missing > 0:
+        del items[-missing:]
     return made
 
 

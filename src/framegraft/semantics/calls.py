@@ -291,6 +291,8 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if owner is not object and cls is owner and cls in CLASSES:
         return call_class(tx, cls, args[1:], kwargs)
     if issubclass(cls, BaseException):
+        if kwargs:
+            raise GraphBreak("untraceable_call", f"{cls.__name__} made with keyword arguments")
         return ExceptionVariable(cls, list(args[1:]))
     if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
         # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.

@@ -283,8 +283,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     state.dirty += 1
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
     if tx.state.frames:
-        frame = tx.state.frames[-1]
-        node.meta["stack_trace"] = f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
+        node.meta["stack_trace"] = state.stack_trace()
     for tracker, old in before:
         if _metadata(tracker.fake) != old and tracker.source is not None:
             state.graph.graph.erase_node(node)
