@@ -57,6 +57,11 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     return None
 
 
+def is_library(path: str) -> bool:
+    """Whether a file belongs to torch, the standard library or the tracer, not to the program."""
+    return path.startswith((*_TORCH, *_SELF, "<")) or path.startswith(_STDLIB) and "site-packages" not in path
+
+
 def frame_is_skipped(code: types.CodeType) -> bool:
     """Frames that the evaluation hook leaves alone: torch, the standard library, the tracer, modules and class bodies."""
     path = code.co_filename
