@@ -139,7 +139,7 @@ class _Data:
                 "capture_seconds": sum(c["seconds"] for c in captures),
                 "phases": {phase: sum(c["phases"][phase] for c in captures) for phase in records.PHASES},
             },
-            "functions": list(self.functions.values()),
+            "functions": sorted(self.functions.values(), key=lambda f: (f["inlined"], f["captures"] or [f["filename"], f["line"]])),
             "captures": captures,
             "graphs": graphs,
             "timeline": sorted(runs + made, key=lambda event: event["start"]),

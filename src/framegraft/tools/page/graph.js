@@ -40,9 +40,11 @@ function layout(nodes) {
   return {x, y, width, inputs, w: right + 20, h: 40 + layers.length * (NODE_HEIGHT + LAYER_GAP) - LAYER_GAP};
 }
 
+function tail(name) { return name.length > 30 ? "…" + name.slice(-29) : name; }
+
 function graphPicture(graph) {
   const shown = graph.nodes.slice(0, MOST_NODES);
-  const nodes = shown.map((n) => Object.assign({label: n.op === "call_function" || n.op === "call_method" ? n.target : n.op === "output" ? "output" : n.name}, n));
+  const nodes = shown.map((n) => Object.assign({label: n.op === "call_function" || n.op === "call_method" ? n.target : n.op === "output" ? "output" : tail(n.name)}, n));
   const at = layout(nodes);
   const edges = [], boxes = [];
   nodes.forEach((node, i) => {

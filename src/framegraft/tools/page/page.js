@@ -270,7 +270,7 @@ function showMain() {
   } else view = overview();
   main.replaceChildren(...view.flat(Infinity).filter(Boolean));
   const target = /^c\d+$/.test(hash) ? document.getElementById(hash) : null;
-  if (target) target.scrollIntoView(); else window.scrollTo(0, 0);
+  if (target) window.scrollTo(0, target.getBoundingClientRect().top + window.scrollY - 60); else window.scrollTo(0, 0);
   list.classList.remove("open");
   document.getElementById("menu").setAttribute("aria-expanded", "false");
   showList();
