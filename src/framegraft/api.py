@@ -40,8 +40,8 @@ class Context:
         code = fn.__code__
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
             return None  # a mode would see the operations of the trace itself
-        if not isinstance(compiled, _native.CompiledFunction) and skip.frame_is_skipped(code):
-            _native.set_skip(code, None, True)
+        if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
+            _native.set_skip(code, None, how)
             return None
         _COMPILED_CODES.add(code)
         old = _native.set_mode(2, None, None)

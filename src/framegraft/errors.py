@@ -123,6 +123,11 @@ class GraphBreak(Exception):
         self.user_stack: Sequence[StackEntry] = []
         self.frames: list[Any] = []  # the traced frames that it interrupts, outermost first
 
+    def settle(self) -> None:
+        """Let go of the frames, which hold the objects of the program."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        self.frames = []
+
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}" if self.detail else self.reason
 

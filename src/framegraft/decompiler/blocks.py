@@ -113,10 +113,17 @@ def behind_final(g: Graph, final: int, i: int) -> int:
         seen.add((a, b))
         pairs = g.step_together(a, b)
         if pairs is None:
-            parted = True
+            parted = parted or not _left_alike(g, a, b)
             continue
         todo += reversed(pairs)
     return -1 if parted else NOWHERE
+
+
+def _left_alike(g: Graph, a: int, b: int) -> bool:
+    """Whether a finally body leaves its handler at ``a`` as its copy just goes on at ``b``: return, break, continue."""
+    while g.ops[a] in ("SWAP", "POP_TOP", "POP_EXCEPT"):
+        a = g.resolve(a + 1)
+    return a == b or g.step_together(a, b) is not None
 
 
 def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:

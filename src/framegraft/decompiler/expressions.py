@@ -193,7 +193,8 @@ def extend(w: Any, inst: Any, stack: list, out: Any) -> None:
         value = set_display(frozen) or value
     if not display.elts and (isinstance(display, ast.List) and isinstance(value, ast.Tuple) and _all_constant(value)
                              and len(value.elts) > 2 or frozen is not None and isinstance(value, ast.Set)):
-        display.elts = list(value.elts)  # type: ignore[union-attr]
+        elements = list(value.elts)  # type: ignore[union-attr]
+        display.elts = elements + elements[-1:] * (3 - len(elements))  # a set of which some elements were written twice
     else:
         display.elts.append(ast.Starred(value, LOAD))
 
@@ -263,7 +264,7 @@ def list_to_tuple(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 
 def load_attr(w: Any, inst: Any, stack: list, out: Any) -> None:
-    stack.append(ast.Attribute(pop(stack), inst.arg, LOAD))
+    stack.append(ast.Attribute(pop(stack), w.unmangled(inst.arg), LOAD))
 
 
 def store_name(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -272,7 +273,7 @@ def store_name(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 
 def store_attr(w: Any, inst: Any, stack: list, out: Any) -> None:
-    store(w, ast.Attribute(pop(stack), inst.arg, STORE), stack, out)
+    store(w, ast.Attribute(pop(stack), w.unmangled(inst.arg), STORE), stack, out)
 
 
 def store_subscr(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -282,7 +283,7 @@ def store_subscr(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 def delete(w: Any, inst: Any, stack: list, out: Any) -> None:
     if inst.op == "DELETE_ATTR":
-        target: ast.expr = ast.Attribute(pop(stack), inst.arg, DEL)
+        target: ast.expr = ast.Attribute(pop(stack), w.unmangled(inst.arg), DEL)
     elif inst.op == "DELETE_SUBSCR":
         key = pop(stack)
         target = ast.Subscript(pop(stack), key, DEL)

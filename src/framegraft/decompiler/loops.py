@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
 from .blocks import Block, awaited
+from .cleanup import is_continue, strip
 from .conditions import Node, is_folded, negate
 from .items import Iter, Slot, as_expr
 from .stores import Impure
@@ -62,6 +63,7 @@ class Loops:
         if loop.brk != after:
             orelse, _ends = self.region(after, block, frozenset((loop.brk,)), stack)
         kind = ast.AsyncFor if iterator.is_async else ast.For
+        strip(body, is_continue)
         out.append(kind(slot.target, iterator.node, body or [ast.Pass()], orelse, lineno=0))
         return loop.brk
 
@@ -190,6 +192,7 @@ class Loops:
         if leaving is not None and loop.brk != leaving:
             orelse, _ = self.region(leaving, block, frozenset((loop.brk,)), stack)
         self.consumed -= mine
+        strip(body, is_continue)
         out.append(ast.While(expr, body or [ast.Pass()], orelse))
         return loop.brk
 

@@ -32,6 +32,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         self.code = code
         self.parent = parent
         self.g = Graph(code)
+        self.has_lines = self.g.has_lines
         self.budget = 40 * self.g.n + 4000
         self.is_genexpr = code.co_name == "<genexpr>"
         self.is_comprehension = code.co_name in ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
@@ -43,6 +44,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         self.has_annotations = False
         self.consumed: set[int] = set()  # backward jumps that belong to loops walked already
         self.nested: dict[int, Walker] = {}
+        self.returns: list[ast.Return] = []
         self.body: list[ast.stmt] = []
         self.init_scopes()
 
@@ -93,8 +95,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             rule = RULES.get(op)
             if rule is not None:
                 if len(stack) > base and (op == "SWAP" or g.handler[i] != block.handler) and self.is_return(i, block, stack):
-                    out.append(ast.Return(as_expr(stack.pop())))
-                    return out, False
+                    return out, self.returned(as_expr(stack.pop()), block, out)
                 if op == "COPY":
                     if self.is_keep(i):
                         i = self.value_condition(i, stack)
@@ -123,8 +124,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             elif op == "RETURN_VALUE":
                 if isinstance(stack[-1], Mark) and stack[-1].kind == "result":
                     return out, False
-                out.append(ast.Return(as_expr(stack.pop())))
-                return out, False
+                return out, self.returned(as_expr(stack.pop()), block, out)
             elif op == "RAISE_VARARGS":
                 out.append(self.raise_statement(insts[i].arg, stack))
                 return out, False
@@ -165,8 +165,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                     out.append(ast.Break())
                     return False, i
             elif block.kind == "try" and not entering and continues(i, block):
-                block.exits.append(i)
-                return True, i
+                out.append(ast.Continue())
+                return False, i
             op = g.ops[i]
             handler = g.handler[i]
             if op == "RERAISE" and block.kind == "cleanup":
@@ -197,9 +197,23 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 out.append(node)
                 return False, i
             if how == "return":
-                out.append(ast.Return(self.constant_at(where)))
-                return False, i
+                return self.returned(self.constant_at(where), block, out), i
             raise DecompileError(f"a block is left in an unknown way at offset {g.insts[i].offset}")
+
+    def returned(self, value: ast.expr, block: Block | None, out: list) -> bool:
+        """Writes a ``return``; whether control gets to the end of the region. A class's body ends without one."""
+        if not self.is_function:
+            while block is not None and not block.is_loop:
+                block = block.parent
+            if block is None:
+                return True
+            block.brk = -1  # nothing but the class's end comes behind the loop
+            out.append(ast.Break())
+            return False
+        made = ast.Return(value)
+        self.returns.append(made)
+        out.append(made)
+        return False
 
     def spend(self) -> None:
         """Counts a step; DecompileError for code that takes too many."""
@@ -280,7 +294,10 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         if after < 0:
             raise DecompileError("an await without its loop")
         value = as_expr(stack.pop())
-        if g.ops[i] == "GET_AWAITABLE":
+        if getattr(value, "is_awaited", False):
+            stack.append(value)  # an asynchronous comprehension is awaited without a word
+            value.is_awaited = False  # type: ignore[attr-defined]
+        elif g.ops[i] == "GET_AWAITABLE":
             stack.append(ast.Await(value))
         else:
             stack.append(ast.YieldFrom(value))

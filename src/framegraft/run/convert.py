@@ -41,9 +41,9 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, modules, torchops  # noqa: F401
+from ..tensor import autograd, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
 from . import records, skip
@@ -185,6 +185,7 @@ class Conversion:
         self.rescue = True
 
     def run(self) -> Any:
+        """The new entry; GraphBreak where the frame is better run as it is."""
         global _next_number
         first = _next_number
         for _attempt in range(MAX_ATTEMPTS):
@@ -274,8 +275,7 @@ class Conversion:
         if at in self.planned:
             raise broken
         broken.user_stack = broken.user_stack or [frame.place() for frame in interrupted]
-        broken.__traceback__ = broken.__context__ = None
-        broken.frames = []
+        broken.settle()
         self.planned = {**self.planned, at: broken}
         return AGAIN
 
@@ -294,6 +294,8 @@ class Conversion:
         broken.user_stack = broken.user_stack or [frame.place() for frame in traced]
         if self.ctx.fullgraph and broken not in self.leaving:
             raise Unsupported.from_break(broken) from None
+        if broken.reason == "skipped_frame":
+            raise broken
         if broken not in self.planned.values() and broken.reason != "forced_break":
             return self._plan(interrupted, broken)
         return self._unsafe(state) or self._emit(state, interrupted, broken, Segment.finish_break)
@@ -324,6 +326,8 @@ class Conversion:
         if self.search is not None and self.search.could_be_later(interrupted[-1].at):
             return self._probe()
         instructions = segment.seal(self._compile_graph)
+        if broken is not None:
+            broken.settle()
         if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
             records.note_break(broken, self.code, self.capture)
             _log_break(broken)
@@ -332,8 +336,7 @@ class Conversion:
     def _probe(self) -> Any:
         assert self.search is not None
         step, broken = self.search.next()
-        broken.__traceback__ = broken.__context__ = None
-        broken.frames = []
+        broken.settle()
         self.planned = {step: broken}
         return AGAIN
 
@@ -345,7 +348,7 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, name: str, module: Any, inputs: list, changed: list[bool]) -> None:
+    def _compile_graph(self, name: str, module: Any, inputs: list, changed: list) -> None:
         module.__class__.__name__ = name
         self.graph_module = module
         if log.enabled("graph"):

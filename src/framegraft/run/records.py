@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from ..emit.resume import origin_of
 from ..errors import GraphBreak
+from ..interp.frame import origin_of
 from ..native.calibrate import tensor_spec
 
 BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
@@ -162,8 +162,7 @@ def describe(value: Any) -> str:
 
 
 def note_break(broken: GraphBreak, code: types.CodeType, capture: Capture | None = None) -> None:
-    broken.__traceback__ = broken.__context__ = broken.__cause__ = None  # their frames hold the objects of the program
-    broken.frames = []
+    broken.settle()
     BREAKS.append((broken, code))
     STATS["graph_breaks"] += 1
     if capture is not None:

@@ -32,6 +32,7 @@ from ..model.value import (
     SliceVariable,
     SuperVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -129,6 +130,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     tx.state.guards.add(root, "TYPE", type(module))
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
@@ -260,6 +262,7 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     assert obj.source is not None
     source = obj.source.namespace(obj.value).child("KEY", name)
     if name in namespace:
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     tx.state.guards.add(source, "ABSENT")
     return MISSING
@@ -411,7 +414,9 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
             except AttributeError:
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
-            return LazyVariable(value, obj.source.attribute(obj.value, name))
+            source = obj.source.attribute(obj.value, name)
+            tx.state.guards.present(source)
+            return LazyVariable(value, source)
         fields = getattr(obj.cls, "__match_args__", ())
         if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
             return obj.payload.items[fields.index(name)]
@@ -436,6 +441,7 @@ def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType,
         return BuiltinMethodVariable(name, obj)
     source = obj.source.child("FDICT").child("KEY", name)
     if stored is None and name in value.__dict__:
+        tx.state.guards.present(source)
         return LazyVariable(value.__dict__[name], source)
     tx.state.guards.add(source, "ABSENT")
     raise attribute_error(obj, name)
@@ -463,6 +469,8 @@ def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTrack
         return obj.attrs[name]
     if name == "args":
         return TupleVariable(list(obj.args))
+    if name == "__traceback__":
+        return TracebackVariable(obj) if obj.raised else NONE
     if name == "__cause__":
         return NONE if obj.cause is MISSING else obj.cause
     if name == "value" and issubclass(obj.cls, StopIteration):
@@ -516,6 +524,9 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if isinstance(obj, TensorVariable):
         TENSOR.set_attr(tx, obj, name, realize(value, tx.state))
         return
+    if isinstance(obj, ExceptionVariable) and name in ("__cause__", "__context__", "__traceback__", "__suppress_context__", "args"):
+        _set_exception_field(tx, obj, name, realize(value, tx.state))
+        return
     if isinstance(obj, (FunctionVariable, ExceptionVariable)):
         obj.attrs[name] = value
         tx.state.dirty += 1
@@ -534,6 +545,20 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
             calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
         return
     generic_set_attr(tx, obj, name, value)
+
+
+def _set_exception_field(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
+    """CPython: BaseException_getset."""
+    none = isinstance(value, ConstantVariable) and value.value is None
+    if name == "__traceback__" and (none or isinstance(value, TracebackVariable)):
+        return  # the transformed frame gives it one of its own
+    if not (none or issubclass(value.python_type(), BaseException)) or name not in ("__cause__", "__context__"):
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an exception")
+    if name == "__cause__":
+        obj.cause = value
+    else:
+        obj.context = None if none else value
+    tx.state.dirty += 1
 
 
 MODULE_SETATTR: dict[Any, Any] = {}
