@@ -7,6 +7,7 @@ import ast
 from types import CodeType, FunctionType, MethodType
 
 from ..errors import DecompileError
+from .emitted import Emitter, is_emitted
 from .unparse import unparse
 from .verify import check, recompile
 from .walker import Walker
@@ -33,6 +34,16 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
     future = code.co_flags & _FUTURE
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
     try:
+        return _compiled(code, name, future)
+    except DecompileError:
+        if not is_emitted(code):
+            raise
+    return _emitted(code, name, future)
+
+
+def _compiled(code: CodeType, name: str, future: int) -> str:
+    """For code that the compiler made: proven by comparing it with what the source is compiled to."""
+    try:
         walker = Walker(code)
         walker.walk_body()
         tree = ast.Module([walker.function_node(None, name)], [])
@@ -46,6 +57,20 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
         except DecompileError:
             pass
     return _proven(tree, False, code, name, future)
+
+
+def _emitted(code: CodeType, name: str, future: int) -> str:
+    """For code that the engine made, which no source is compiled to: right by construction."""
+    try:
+        walker = Emitter(code)
+        walker.walk_body()
+        source = unparse(ast.Module([walker.function_node(None, name)], []))
+        recompile(source, code, name, future)
+    except DecompileError:
+        raise
+    except Exception as error:
+        raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
+    return source
 
 
 def _proven(tree: ast.Module, lines: bool, code: CodeType, name: str, future: int) -> str:

@@ -16,7 +16,7 @@ from .scopes import parameter_count
 _FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x200
 _PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
 # Operations that cannot raise: which handler covers them does not matter.
-_QUIET = frozenset(("LOAD_CONST", "POP_TOP", "COPY", "SWAP", "RETURN_VALUE", "STORE_FAST", "JUMP", "RETURN_GENERATOR"))
+QUIET = frozenset(("LOAD_CONST", "POP_TOP", "COPY", "SWAP", "RETURN_VALUE", "STORE_FAST", "JUMP", "RETURN_GENERATOR"))
 
 
 def check(original: CodeType, made: CodeType, top: bool = True) -> None:
@@ -42,7 +42,7 @@ def check(original: CodeType, made: CodeType, top: bool = True) -> None:
             continue
         seen.add((x.index, y.index))
         _same_operation(original, x, y, a)
-        if x.op not in _QUIET:
+        if x.op not in QUIET:
             h, k = x.handler, y.handler
             if (h is None) != (k is None) or h is not None and (h.depth, h.lasti) != (k.depth, k.lasti):  # type: ignore[union-attr]
                 raise DecompileError(f"{name}: another handler at offset {x.offset}")

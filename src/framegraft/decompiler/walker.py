@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from ..errors import DecompileError
-from .blocks import NOWHERE, Block, awaited, continues, leave, peel
+from .blocks import NOWHERE, Block, awaited, breaks, continues, leave, peel
 from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
@@ -161,7 +161,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 if i in block.cont:
                     out.append(ast.Continue())
                     return False, i
-                if block.kind == "while" and i == block.brk:
+                if block.kind == "while" and breaks(g, i, block):
                     out.append(ast.Break())
                     return False, i
             elif block.kind == "try" and not entering and continues(i, block):
