@@ -255,6 +255,7 @@ static void program_dealloc(PyObject *self)
         Py_XDECREF(node->arg);
     }
     PyMem_Free(p->nodes);
+    PyMem_Free(p->inputs);
     Py_TYPE(self)->tp_free(self);
 }
 
@@ -275,10 +276,30 @@ static int program_traverse(PyObject *self, visitproc visit, void *arg)
     return 0;
 }
 
+static int load_inputs(Program *p, PyObject *positions)
+{
+    Py_ssize_t n = PyTuple_GET_SIZE(positions);
+    p->inputs = PyMem_Calloc((size_t)n + 1, sizeof *p->inputs);
+    if (!p->inputs) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < n; i++) {
+        p->inputs[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(positions, i));
+        if (p->inputs[i] < 0 || p->inputs[i] >= p->n) {
+            if (!PyErr_Occurred())
+                PyErr_Format(PyExc_ValueError, "there is no node %zd to take an input from", p->inputs[i]);
+            return -1;
+        }
+    }
+    p->inputs_n = n;
+    return 0;
+}
+
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    PyObject *nodes;
-    if (!PyArg_ParseTuple(args, "O!", &PyList_Type, &nodes))
+    PyObject *nodes, *inputs = NULL;
+    if (!PyArg_ParseTuple(args, "O!|O!", &PyList_Type, &nodes, &PyTuple_Type, &inputs))
         return NULL;
     Program *p = (Program *)type->tp_alloc(type, 0);
     if (!p)
@@ -296,6 +317,10 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kw)
             Py_DECREF(p);
             return NULL;
         }
+    if (inputs && load_inputs(p, inputs) < 0) {
+        Py_DECREF(p);
+        return NULL;
+    }
     return (PyObject *)p;
 }
 
@@ -309,7 +334,7 @@ static PyObject *program_check(PyObject *self, PyObject *args)
     PyObject *tuple, *fn;
     if (!parse_call(args, &tuple, &fn))
         return NULL;
-    Py_ssize_t failed = fg_program_run(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn, NULL);
+    Py_ssize_t failed = fg_program_run(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn, NULL, NULL);
     return failed == RUN_ERROR ? NULL : PyBool_FromLong(failed == RUN_HOLDS);
 }
 
@@ -318,7 +343,7 @@ static PyObject *program_explain(PyObject *self, PyObject *args)
     PyObject *tuple, *fn, *value;
     if (!parse_call(args, &tuple, &fn))
         return NULL;
-    Py_ssize_t failed = fg_program_run(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn, &value);
+    Py_ssize_t failed = fg_program_run(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn, &value, NULL);
     if (failed == RUN_ERROR)
         return NULL;
     if (failed == RUN_HOLDS)
@@ -357,5 +382,5 @@ PyTypeObject FgGuardProgram_Type = {
     .tp_as_sequence = &program_sequence,
     .tp_traverse = program_traverse,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "GuardProgram(nodes): checks of everything that a capture relied on.",
+    .tp_doc = "GuardProgram(nodes, inputs=()): checks of everything that a capture relied on. inputs: nodes that the graph takes.",
 };

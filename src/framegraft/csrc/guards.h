@@ -53,6 +53,7 @@ typedef struct {
     Node *nodes;
     char dead;        /* an object that the program relies on has died: no run can succeed */
     Memo *memo;       /* NULL: none was built */
+    Py_ssize_t *inputs, inputs_n; /* nodes whose objects a run hands out */
     int running;      /* runs in progress that use the memo; it must not be replaced under them */
     Py_ssize_t suspect; /* the node that the memo's last run was wrong about; -1 for none */
 } Program;
@@ -91,8 +92,11 @@ bool fg_distinct(PyObject *const *found, Py_ssize_t n);
 /* guards.c: plain immutable values, whose comparison runs no code of the user's. */
 bool fg_is_simple(PyObject *obj);
 
+/* walk.c: room for as many inputs as the program names; false with an error. */
+bool fg_inputs_reserve(FgInputs *inputs, const Program *p);
+
 /* memo.c */
 void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values);
-Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view);
+Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view, FgInputs *inputs);
 void fg_memo_free(Memo *memo);
 #endif

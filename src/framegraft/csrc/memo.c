@@ -602,7 +602,30 @@ static Py_ssize_t run_late(Program *p, const FgFrameView *view, PyObject **value
     return result;
 }
 
-Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view)
+/* Once the facts hold: what is fixed. It is held, so that what runs late cannot take it away. */
+static bool hand_out_fixed(const Program *p, FgInputs *inputs)
+{
+    if (!fg_inputs_reserve(inputs, p))
+        return false;
+    for (Py_ssize_t i = 0; i < p->inputs_n; i++) {
+        const Node *node = &p->nodes[p->inputs[i]];
+        inputs->items[i] = node->fixed ? Py_XNewRef(node->last) : NULL;
+    }
+    return true;
+}
+
+static bool hand_out_rest(const Program *p, PyObject *const *values, FgInputs *inputs)
+{
+    bool all = true;
+    for (Py_ssize_t i = 0; i < p->inputs_n; i++) {
+        if (!inputs->items[i])
+            inputs->items[i] = Py_XNewRef(value_of(p, values, p->inputs[i]));
+        all = all && inputs->items[i];
+    }
+    return all;
+}
+
+Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view, FgInputs *inputs)
 {
     Memo *m = p->memo;
     PyObject *small[32], **values = m->places <= 32 ? small : PyMem_Malloc((size_t)m->places * sizeof *values);
@@ -618,8 +641,14 @@ Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view)
         result = run_step(p, &m->early[i], view, values);
     if (result == RUN_HOLDS)
         result = run_facts(p, view);
+    if (result == RUN_HOLDS && inputs && !hand_out_fixed(p, inputs))
+        result = RUN_ERROR;
     if (result == RUN_HOLDS && m->lates)
         result = run_late(p, view, values);
+    if (result == RUN_HOLDS && inputs && !hand_out_rest(p, values, inputs))
+        result = RUN_UNKNOWN; /* the full run says what is wrong */
+    if (result != RUN_HOLDS && inputs)
+        fg_inputs_clear(inputs);
     for (Py_ssize_t i = 0; i < m->places; i++)
         Py_XDECREF(values[i]);
     p->running--;

@@ -432,7 +432,47 @@ static Py_ssize_t run_node(Program *p, Node *node, const FgFrameView *view, PyOb
     return RUN_HOLDS;
 }
 
-static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value)
+void fg_inputs_clear(FgInputs *inputs)
+{
+    if (!inputs->items)
+        return;
+    PyObject **items = inputs->items;
+    inputs->items = NULL; /* letting go of an object may run code */
+    for (Py_ssize_t i = 0; i < inputs->n; i++)
+        Py_XDECREF(items[i]);
+    if (items != inputs->small + 1)
+        PyMem_Free(items - 1);
+}
+
+bool fg_inputs_reserve(FgInputs *inputs, const Program *p)
+{
+    PyObject **room = p->inputs_n <= FG_FEW_INPUTS ? inputs->small : PyMem_Malloc((size_t)(p->inputs_n + 1) * sizeof *room);
+    if (!room) {
+        PyErr_NoMemory();
+        return false;
+    }
+    inputs->items = room + 1;
+    inputs->n = p->inputs_n;
+    return true;
+}
+
+static Py_ssize_t hand_out(Program *p, PyObject *const *values, FgInputs *inputs)
+{
+    if (!fg_inputs_reserve(inputs, p))
+        return RUN_ERROR;
+    bool all = true;
+    for (Py_ssize_t i = 0; i < p->inputs_n; i++) {
+        inputs->items[i] = Py_XNewRef(values[p->inputs[i]]);
+        all = all && inputs->items[i];
+    }
+    if (!all) {
+        fg_inputs_clear(inputs);
+        PyErr_SetString(PyExc_SystemError, "no guard proves that an input of the graph is there");
+    }
+    return all ? RUN_HOLDS : RUN_ERROR;
+}
+
+static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value, FgInputs *inputs)
 {
     PyObject *small[256], **values = p->n <= 256 ? small : PyMem_Malloc(sizeof *values * (size_t)p->n);
     if (!values) {
@@ -446,6 +486,8 @@ static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value)
     }
     if (result == RUN_HOLDS)
         fg_memo_build(p, view, values);
+    if (result == RUN_HOLDS && inputs)
+        result = hand_out(p, values, inputs);
     if (value)
         *value = result == RUN_HOLDS ? NULL : Py_NewRef(i && values[i - 1] ? values[i - 1] : fg_missing);
     while (i-- > 0)
@@ -455,14 +497,15 @@ static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value)
     return result;
 }
 
-Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value)
+Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value,
+                          FgInputs *inputs)
 {
     Program *p = (Program *)program;
     FgFrameView view = {args, n, fn};
     if (p->memo && !value) {
-        Py_ssize_t result = fg_memo_run(p, &view);
+        Py_ssize_t result = fg_memo_run(p, &view, inputs);
         if (result != RUN_UNKNOWN)
             return result;
     }
-    return walk(p, &view, value);
+    return walk(p, &view, value, inputs);
 }

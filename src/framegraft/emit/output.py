@@ -8,7 +8,7 @@ from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
-from ..model.source import instr
+from ..model.source import Source, instr
 from ..model.value import ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
@@ -31,14 +31,38 @@ class Segment:
         self.compile_graph = compile_graph
         self.make_resume = make_resume  # (code) -> name of the resume function in the globals
         self.graph_call: Instruction | None = None
+        self.compiled_name = ""  # of the compiled graph, in the globals
+        self.inputs: list[Source] = []  # of the graph
+        self.loads = (0, 0)  # where in the code its inputs are loaded
+        self.forwards = False  # the code only returns the graph's only result
+        self.rescue_plan: rescue.Plan | None = None
 
     # -- a finished trace
 
     def finish_return(self, value: VariableTracker) -> list[Instruction]:
-        self._state([value], {})
+        quick = self._state([value], {})
+        self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
         self.cg.op("RETURN_VALUE")
         self._rescue()
         return self.cg.out
+
+    def with_inputs(self) -> tuple[list[Instruction], list[Source], list[str]]:
+        """The code for a caller that has the graph's inputs at hand: the guards have just met them.
+
+        Returns the instructions, the inputs that they take, and the names of the parameters for these. No inputs: loading
+        them costs no more than passing them.
+        """
+        start, end = self.loads
+        if end - start <= len(self.inputs):
+            return self.cg.out, [], []
+        loads, passed = [], []
+        for source in self.inputs:
+            if source.access == "ARG":
+                loads.append(instr("LOAD_FAST", source.key[1]))
+                continue
+            loads.append(instr("LOAD_FAST", f"__graph_in_{len(passed)}"))
+            passed.append(source)
+        return self.cg.out[:start] + loads + self.cg.out[end:], passed, [f"__graph_in_{i}" for i in range(len(passed))]
 
     # -- a broken trace
 
@@ -122,7 +146,8 @@ class Segment:
 
     # -- the state at the end of the trace
 
-    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> None:
+    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> bool:
+        """Whether the graph's outputs are all there is."""
         state, cg = self.state, self.cg
         effects = fx.collect(state)
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
@@ -132,7 +157,7 @@ class Segment:
         outputs = _graph_values(uses)
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
-                return
+                return True
             self._call_graph(outputs)
             for index, tracker in enumerate(outputs):
                 name = f"__graph_out_{index}"
@@ -158,6 +183,7 @@ class Segment:
         for name, temp in saved:
             cg.op("LOAD_FAST", temp)
             cg.op("STORE_FAST", name)
+        return False
 
     def _push_stack(self, stack: list[VariableTracker]) -> None:
         cg = self.cg
@@ -194,8 +220,12 @@ class Segment:
         module = graph.finish(outputs)
         name = self.compile_graph(module, graph.inputs, graph.changed_inputs())
         cg.op("LOAD_GLOBAL", name)
+        self.compiled_name = name
+        start = len(cg.out)
         for tracker in graph.inputs:
             cg.load_source(tracker.source)
+            self.inputs.append(tracker.source)
+        self.loads = (start, len(cg.out))
         cg.call(len(graph.inputs))
         self.graph_call = cg.out[-1]
         if outputs:
@@ -215,7 +245,8 @@ class Segment:
         cg.op("STORE_FAST", "__failure")
         cg.load_object(rescue.run_eager)
         cg.op("LOAD_FAST", "__failure")
-        cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes))
+        self.rescue_plan = rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes)
+        cg.load_object(self.rescue_plan)
         for name in root.code.co_freevars:
             cg.op("LOAD_CLOSURE", name)
         cg.op("BUILD_TUPLE", len(root.code.co_freevars))

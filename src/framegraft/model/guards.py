@@ -110,6 +110,7 @@ class ProgramBuilder:
         self.guards = guards
         self.children: dict[Source | None, list[Source]] = {None: []}
         self.checks: dict[Source, list] = {}
+        self.position: dict[Source, int] = {}  # of each source's node, once built
 
     def build(self) -> list[tuple]:
         late: list[tuple[int, Guard]] = []
@@ -122,7 +123,7 @@ class ProgramBuilder:
                 self._place(guard.source)
                 self.checks[guard.source].append((guard.check, guard.payload, index))
         nodes: list[tuple] = []
-        position: dict[Source, int] = {}
+        position = self.position
         for root in self.children[None]:
             self._emit(root, -1, nodes, position)
         for index, guard in late:
