@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import platform
 import time
@@ -16,7 +17,10 @@ import torch
 
 
 def best_of(functions: dict[str, Callable[[], Any]], batches: int, calls: int) -> dict[str, float]:
-    """Seconds per call of each function: the least of many short batches, in turn, so that drift hits all."""
+    """Seconds per call of each function: the least of many short batches, in turn, so that drift hits all.
+
+    One call before each batch is not counted: whoever ran before has left other things in the processor's caches.
+    """
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(3):
         for run in functions.values():
@@ -26,6 +30,7 @@ def best_of(functions: dict[str, Callable[[], Any]], batches: int, calls: int) -
     try:
         for _ in range(batches):
             for name, run in functions.items():
+                run()
                 start = time.perf_counter_ns()
                 for _ in range(calls):
                     run()
@@ -58,6 +63,17 @@ def report(name: str, results: Any, path: str | None) -> None:
     print(json.dumps(document))
     if path:
         Path(path).write_text(json.dumps(document, indent=1) + "\n")
+
+
+def pinned() -> None:
+    """On one core, with one thread: the scheduler shall not move us about."""
+    torch.set_num_threads(1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
 def arguments(description: str) -> argparse.ArgumentParser:

@@ -13,6 +13,7 @@ Pointers may be those of other objects than before: an object died and another t
 concluded from an equal pointer but that it is alive, if something alive holds it; all checks are made again, unless a
 version proves that nothing changed. */
 #include "guards.h"
+#include "tensor.h"
 #include <string.h>
 
 enum Op { F_GLOBALS, F_BUILTINS, F_ALIVE, F_ARG, F_CELL, F_ITEM, F_TYPE, F_SLOT, F_VERSION, F_LEN, F_TENSOR, F_CHECK };
@@ -28,6 +29,7 @@ typedef struct {
         PyTypeObject *type;
         Py_ssize_t n;
         Check *check;
+        FgPacked *packed;
     } as;
 } Fact;
 
@@ -48,6 +50,8 @@ typedef struct {
 struct Memo {
     Py_ssize_t facts, earlies, lates, keeps, aliases, places;
     Fact *fact;
+    char *packed; /* of F_TENSOR facts, in their order */
+    size_t packed_size;
     Step *early, *late;
     int *keep;           /* fixed nodes whose objects late steps use */
     Alias *alias;
@@ -66,6 +70,7 @@ void fg_memo_free(Memo *m)
         PyMem_Free(m->alias[i].others);
     }
     PyMem_Free(m->fact);
+    PyMem_Free(m->packed);
     PyMem_Free(m->early);
     PyMem_Free(m->late);
     PyMem_Free(m->keep);
@@ -251,6 +256,7 @@ static void state_check(Node *node, Memo *m, Py_ssize_t i, Check *c)
     else {
         add_fact(m, c->kind == C_TENSOR ? F_TENSOR : F_CHECK, i, c->id, v, &f);
         f->as.check = c;
+        m->packed_size += c->kind == C_TENSOR ? fg_packed_size(c->payload) : 0;
     }
 }
 
@@ -400,6 +406,23 @@ static bool fill(Program *p, Memo *m, const FgFrameView *view, PyObject *const *
     return true;
 }
 
+/* What tensors are compared with lies in one piece, in the order of the facts. */
+static bool pack(Memo *m)
+{
+    m->packed = PyMem_Malloc(m->packed_size + 1);
+    if (!m->packed)
+        return false;
+    char *place = m->packed;
+    for (Py_ssize_t i = 0; i < m->facts; i++)
+        if (m->fact[i].op == F_TENSOR) {
+            PyObject *spec = m->fact[i].as.check->payload;
+            fg_pack(spec, (FgPacked *)place);
+            m->fact[i].as.packed = (FgPacked *)place;
+            place += fg_packed_size(spec);
+        }
+    return true;
+}
+
 void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
 {
     if (p->running || p->n > 1000000)
@@ -428,8 +451,10 @@ void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
         /* Facts are many and stay: the rest of the room is given back. */
         Fact *fitting = PyMem_Realloc(m->fact, (size_t)(m->facts + 1) * sizeof *fitting);
         m->fact = fitting ? fitting : m->fact;
-        p->memo = m;
-        return;
+        if (pack(m)) {
+            p->memo = m;
+            return;
+        }
     }
     fg_memo_free(m);
 }
@@ -508,7 +533,7 @@ static bool fact_holds(Program *p, Fact *f, const FgFrameView *view)
     case F_LEN:
         return PyDict_GET_SIZE(f->obj) == f->as.n;
     case F_TENSOR:
-        return fg_tensor_matches(f->as.check->payload, f->obj) == 1;
+        return fg_packed_matches(f->as.packed, f->obj);
     default:
         return fg_holds(f->as.check, f->obj, NULL) == 1;
     }
