@@ -5,9 +5,9 @@
 static const char *const access_names[] = {
     "ARG", "GLOBALS", "BUILTINS", "CELL", "CELLOBJ", "FN", "CONST", "ATTR", "DICT", "KEY", "ITEM", "TYPE", "TYPEATTR",
     "MAPKEYAT", "FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS", "FDICT", "CELLVAL", "MFUNC", "MSELF", "GRAD",
-    "PYCALL", "STATE", "NONE"};
+    "PYCALL", "PROXIED", "STATE", "NONE"};
 static const char *const kind_names[] = {"ID", "TYPE", "EQ", "LEN", "KEYS", "HASKEY", "NOKEY", "ABSENT", "PRESENT", "TRUTH",
-                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS"};
+                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS", "MRO"};
 _Static_assert(sizeof access_names / sizeof *access_names == A_COUNT, "a name for each access");
 _Static_assert(sizeof kind_names / sizeof *kind_names == C_COUNT, "a name for each check");
 
@@ -82,6 +82,24 @@ static int load_lookups(Check *check, PyObject *pairs)
     return 0;
 }
 
+static int load_bases(Check *check, PyObject *bases)
+{
+    if (!PyTuple_Check(bases))
+        return refuse("MRO", "a tuple of types", bases);
+    check->lookups = PyMem_Calloc((size_t)PyTuple_GET_SIZE(bases) + 1, sizeof *check->lookups);
+    if (!check->lookups) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(bases); i++) {
+        LookUp *l = &check->lookups[check->n++];
+        l->found = hold(PyTuple_GET_ITEM(bases, i), &l->weak);
+        if (!l->found)
+            return -1;
+    }
+    return 0;
+}
+
 /* Positions of nodes that come before this one. */
 static int load_indexes(Check *check, PyObject *payload, Py_ssize_t here)
 {
@@ -144,6 +162,8 @@ static int load_check(Check *check, PyObject *item, Py_ssize_t here)
     switch (check->kind) {
     case C_TYPEVER:
         return load_lookups(check, payload);
+    case C_MRO:
+        return load_bases(check, payload);
     case C_NOALIAS:
     case C_ALIAS:
         return load_indexes(check, payload, here);
@@ -351,6 +371,28 @@ static PyObject *program_explain(PyObject *self, PyObject *args)
     return Py_BuildValue("nN", failed, value);
 }
 
+static PyObject *program_costs(PyObject *self, PyObject *args)
+{
+    PyObject *tuple, *fn;
+    int rounds = 1000;
+    if (!PyArg_ParseTuple(args, "O!O!|i", &PyTuple_Type, &tuple, &PyFunction_Type, &fn, &rounds))
+        return NULL;
+    Program *p = (Program *)self;
+    FgFrameView view = {&PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn};
+    for (int i = 0; i < 2; i++) { /* so that there is a memo, and it is up to date */
+        Py_ssize_t failed = fg_program_run(self, view.args, view.n, view.fn, NULL, NULL);
+        if (failed == RUN_ERROR)
+            return NULL;
+        if (failed != RUN_HOLDS) {
+            PyErr_SetString(PyExc_ValueError, "the guards do not hold for these arguments");
+            return NULL;
+        }
+    }
+    if (!p->memo || rounds < 1)
+        return PyList_New(0);
+    return fg_memo_costs(p, &view, rounds);
+}
+
 static PyObject *program_dead(PyObject *self, void *unused)
 {
     return PyBool_FromLong(((Program *)self)->dead);
@@ -367,6 +409,9 @@ static Py_ssize_t program_len(PyObject *self)
 static PyMethodDef program_methods[] = {
     {"check", program_check, METH_VARARGS, "check(args, fn): whether every guard holds."},
     {"explain", program_explain, METH_VARARGS, "explain(args, fn): None, or (guard, value) of the first that fails."},
+    {"costs", program_costs, METH_VARARGS,
+     "costs(args, fn, rounds=1000): [(phase, node, guard, nanoseconds)] of a run whose guards hold. What is proven by facts is one\n"
+     "item, whose node is their number; the others are steps, each made again at every call."},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef program_getset[] = {{"dead", program_dead, NULL, "An object that it relies on has died.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};

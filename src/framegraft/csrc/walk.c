@@ -128,6 +128,9 @@ int fg_access(Node *node, PyObject *base, const FgFrameView *view, PyObject **va
     case A_MSELF:
         v = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : NULL;
         break;
+    case A_PROXIED:
+        v = Py_TYPE(base) == &PyDictProxy_Type ? FG_PROXIED(base) : NULL;
+        break;
     case A_STATE:
     case A_NONE:
         v = Py_None;
@@ -245,12 +248,41 @@ static int same_keys(PyObject *dict, PyObject *expected, bool simple)
     return same;
 }
 
+/* Whether neither the type nor a base of it has changed since the check held. */
+static bool same_version(const Check *check, PyTypeObject *type)
+{
+    return check->version && type->tp_version_tag == check->version && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG);
+}
+
+static unsigned int version_of(PyTypeObject *type)
+{
+    return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+/* The very same bases in the same order. */
+static int same_mro(Check *check, PyObject *value)
+{
+    if (!PyType_Check(value))
+        return 0;
+    PyTypeObject *type = (PyTypeObject *)value;
+    if (same_version(check, type))
+        return 1;
+    PyObject *mro = type->tp_mro;
+    if (!mro || !PyTuple_Check(mro) || PyTuple_GET_SIZE(mro) != check->n)
+        return 0;
+    for (Py_ssize_t i = 0; i < check->n; i++)
+        if (PyTuple_GET_ITEM(mro, i) != fg_held(check->lookups[i].found, check->lookups[i].weak))
+            return 0;
+    check->version = version_of(type);
+    return 1;
+}
+
 static int type_lookups(Check *check, PyObject *value)
 {
     if (!PyType_Check(value))
         return 0;
     PyTypeObject *type = (PyTypeObject *)value;
-    if (check->version && type->tp_version_tag == check->version && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG))
+    if (same_version(check, type))
         return 1;
     for (Py_ssize_t i = 0; i < check->n; i++) {
         LookUp *l = &check->lookups[i];
@@ -259,7 +291,7 @@ static int type_lookups(Check *check, PyObject *value)
             return 0;
     }
     /* The look-ups have given the type a tag, if there are tags left. */
-    check->version = PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+    check->version = version_of(type);
     return 1;
 }
 
@@ -339,6 +371,8 @@ int fg_holds(Check *c, PyObject *value, PyObject *const *values)
         return r < 0 ? fg_forgive() : r == (c->payload == Py_True);
     case C_TYPEVER:
         return type_lookups(c, value);
+    case C_MRO:
+        return same_mro(c, value);
     case C_TENSOR:
         r = fg_tensor_matches(c->payload, value);
         return r < 0 ? fg_forgive() : r;

@@ -41,6 +41,7 @@ _CODE: dict[str, Any] = {
     "ABSENT": lambda n, p: f"not ___exists(lambda: {n})",
     "PRESENT": lambda n, p: f"___exists(lambda: {n})",
     "TYPEVER": lambda n, p: f"___check_class_lookups({n}, {[k for k, _ in p]})",
+    "MRO": lambda n, p: f"{n}.__mro__ == ({', '.join(c.__qualname__ for c in p)},)",
     "TENSOR": _tensor_code,
     "STATE": lambda n, p: "___check_global_state()",
     "NOALIAS": lambda n, p: f"___no_alias({', '.join(s.name for s in p)})",
