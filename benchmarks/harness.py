@@ -72,6 +72,15 @@ def pinned() -> None:
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
 
 
+def load_stock() -> None:
+    """Import all that torch.compile needs. It replaces methods of nn.Module when it is first used; programs that make modules
+    as they run would be other programs with that, for us and for it: they are put back."""
+    methods = {name: torch.nn.Module.__dict__[name] for name in ("__init__", "__setstate__")}
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1))
+    for name, method in methods.items():
+        setattr(torch.nn.Module, name, method)
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import programs
 import torch
-from harness import arguments, best_of, geometric_mean, pinned, print_table, report
+from harness import arguments, best_of, geometric_mean, load_stock, pinned, print_table, report
 
 import framegraft
 
@@ -107,6 +107,7 @@ def main() -> None:
     parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
     options = parser.parse_args()
     pinned()
+    load_stock()
     torch.manual_seed(0)
     batches = 20 if options.quick else 300
     x, y = torch.randn(10), torch.randn(10)

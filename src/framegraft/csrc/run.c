@@ -262,19 +262,25 @@ static Py_ssize_t guard_of(const Program *p, const Step *s)
     return s->check ? s->check->id : node->count ? node->checks[0].id : -1;
 }
 
-/* One step, `rounds` times, after a run has filled `values` with what came before it. */
+enum { BATCH = 16 };
+
+/* One step, `rounds` times or more, after a run has filled `values` with what came before it. */
 static int add_step(Program *p, const FgFrameView *view, PyObject **values, const Step *s, int rounds, const char *kind, PyObject *out)
 {
-    double start = now_ns();
+    double best = 1e30;
     Py_ssize_t result = RUN_HOLDS;
-    for (int i = 0; i < rounds && result == RUN_HOLDS; i++) {
-        if (!s->check)
-            Py_CLEAR(values[p->nodes[s->node].place]);
-        result = run_step(p, s, view, values);
+    for (int i = 0; i < rounds && result == RUN_HOLDS; i += BATCH) {
+        double start = now_ns();
+        for (int k = 0; k < BATCH && result == RUN_HOLDS; k++) {
+            if (!s->check)
+                Py_CLEAR(values[p->nodes[s->node].place]);
+            result = run_step(p, s, view, values);
+        }
+        best = Py_MIN(best, (now_ns() - start) / BATCH);
     }
     if (result == RUN_ERROR)
         return -1;
-    PyObject *item = Py_BuildValue("snnd", kind, (Py_ssize_t)s->node, guard_of(p, s), (now_ns() - start) / rounds);
+    PyObject *item = Py_BuildValue("snnd", kind, (Py_ssize_t)s->node, guard_of(p, s), best);
     int ok = item ? PyList_Append(out, item) : -1;
     Py_XDECREF(item);
     return ok;
@@ -294,11 +300,14 @@ PyObject *fg_memo_costs(Program *p, const FgFrameView *view, int rounds)
     for (Py_ssize_t i = 0; ok == 0 && i < m->earlies; i++)
         ok = add_step(p, view, values, &m->early[i], rounds, "first", out);
     Py_ssize_t result = RUN_HOLDS;
-    double start = now_ns();
-    for (int i = 0; ok == 0 && i < rounds && result == RUN_HOLDS; i++)
+    double best = 1e30;
+    for (int i = 0; ok == 0 && i < rounds && result == RUN_HOLDS; i++) {
+        double start = now_ns();
         result = run_facts(p, view);
+        best = Py_MIN(best, now_ns() - start);
+    }
     if (ok == 0) {
-        PyObject *item = Py_BuildValue("snnd", "facts", m->facts, (Py_ssize_t)-1, (now_ns() - start) / rounds);
+        PyObject *item = Py_BuildValue("snnd", "facts", m->facts, (Py_ssize_t)-1, best);
         ok = item ? PyList_Append(out, item) : -1;
         Py_XDECREF(item);
     }
