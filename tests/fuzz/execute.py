@@ -60,10 +60,10 @@ def lines_of(error: BaseException, name: str) -> tuple:
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename == f"<{name}>":
-            if found and code.co_name == f"<resume in {found[-1][0]}>":
-                found[-1] = (found[-1][0], trace.tb_lineno)
-            else:
-                found.append((code.co_name, trace.tb_lineno))
+            function = code.co_name.removeprefix("<resume in ").removesuffix(">")
+            if found and found[-1][0] == function:
+                found.pop()
+            found.append((function, trace.tb_lineno))
         trace = trace.tb_next
     return tuple(found)
 

@@ -3,6 +3,7 @@
 import ast
 import copy
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -59,7 +60,9 @@ def _edited(tree: ast.AST, spot: tuple, edit: Callable) -> Iterator[str]:
 def _text(tree: ast.AST) -> Iterator[str]:
     try:
         text = ast.unparse(ast.fix_missing_locations(tree))
-        compile(text, "<shrunk>", "exec")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            compile(text, "<shrunk>", "exec")
     except Exception:
         return
     yield text

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .. import _native
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
@@ -47,12 +48,17 @@ LITERALS = (type(None), bool, int, float, complex, str, bytes, type(...), type(N
 class Unreconstructible(GraphBreak):
     """A live value that bytecode cannot rebuild; the trace must stop before the value is made."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, step: int | None = None) -> None:
         super().__init__("unreconstructible_value", what)
+        self.step = step  # the root frame's step that made the value, where that is known
 
 
-def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any, raised: bool) -> BaseException:
-    """Called by transformed code: an exception that the trace made."""
+def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any, trace: tuple) -> BaseException:
+    """Called by transformed code: an exception that the trace made.
+
+    trace: where it was raised and what it passed, innermost first: (code, line); None is the calling frame's code.
+    """
+    raised = bool(trace)
     made = cls.__new__(cls, *args)
     made.args = args
     made.__dict__.update(attrs)
@@ -62,10 +68,37 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any,
         context = sys.exc_info()[1]  # what the caller was handling
     if context is not None:
         made.__context__ = context
-    if raised:  # the interpreter relies on a caught exception having a traceback
-        frame = sys._getframe(1)
-        made.__traceback__ = types.TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
+    here = sys._getframe(1)
+    for code, line in trace:  # the interpreter relies on a caught exception having a traceback
+        frame = here if code is None else _frame_of(code)
+        made.__traceback__ = types.TracebackType(made.__traceback__, frame, -1, line)
     return made
+
+
+@functools.lru_cache(maxsize=1000)
+def _stub(code: types.CodeType) -> types.CodeType:
+    stub = _RAISE.replace(co_filename=code.co_filename, co_name=code.co_name, co_qualname=code.co_qualname,
+                          co_firstlineno=code.co_firstlineno)
+    _native.set_skip(stub, None, True)
+    return stub
+
+
+def _frame_of(code: types.CodeType) -> types.FrameType:
+    """A frame that stands for one of ``code`` in a traceback: calls that were traced into have none."""
+    try:
+        types.FunctionType(_stub(code), {})()
+    except NotImplementedError as error:
+        trace = error.__traceback__
+        assert trace is not None and trace.tb_next is not None
+        return trace.tb_next.tb_frame
+    raise AssertionError("the stub returned")
+
+
+def _raise() -> None:
+    raise NotImplementedError
+
+
+_RAISE = _raise.__code__
 
 
 def new_iterator(items: Any, index: int) -> Any:
@@ -556,13 +589,14 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
         cg.op("LOAD_CONST", None)
     else:
         cg.load(t.context)
-    cg.op("LOAD_CONST", t.raised)
+    root = cg.state.root.code
+    cg.op("LOAD_CONST", tuple((None if code is root else code, line) for code, line in t.trace))
     cg.call(6)
     cg.store_temp(t)
 
 
 def _generator(cg: Codegen, t: GeneratorVariable) -> None:
-    raise Unreconstructible("a generator that the trace has started")
+    raise Unreconstructible("a generator that the trace has started", t.step)
 
 
 _BUILDERS: dict[type, Any] = {

@@ -12,7 +12,7 @@ from ..model.source import instr
 from ..model.value import ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
-from .codegen import Codegen, children
+from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, origin_of, resume_code
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
@@ -124,6 +124,7 @@ class Segment:
 
     def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> None:
         state, cg = self.state, self.cg
+        _none_left_open(state)
         effects = fx.collect(state)
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
@@ -236,6 +237,13 @@ class Segment:
         for name in changed:
             self.cg.op("STORE_FAST", name)
         return True
+
+
+def _none_left_open(state: Any) -> None:
+    """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, which the trace does not see."""
+    for generator in state.generators:
+        if generator.started and not generator.finished and generator.frame.inst.handler is not None:
+            raise Unreconstructible("a generator that waits inside of a try or with statement", generator.step)
 
 
 def _inner(tracker: VariableTracker) -> VariableTracker | None:

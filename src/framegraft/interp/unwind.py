@@ -41,9 +41,9 @@ def raise_varargs(tx: Tx, inst: Instruction) -> None:
         raise UserRaise(tx.state.exceptions[-1])
     cause = tx.pop() if inst.arg == 2 else None
     value = _instance(tx, tx.pop())
+    if not isinstance(value, ExceptionVariable):
+        raise GraphBreak("raised_exception", "raise of an exception made outside of the trace")  # it gets a traceback
     if cause is not None:
-        if not isinstance(value, ExceptionVariable):
-            raise GraphBreak("raised_exception", "raise ... from on an exception made outside of the trace")
         if not (isinstance(cause, ConstantVariable) and cause.value is None):
             cause = _instance(tx, cause)
         value.cause = cause

@@ -100,7 +100,19 @@ class GuardSet:
             Guard(pinned(cls), "TYPEVER", tuple(lookups.items()), self._class_causes[cls])
             for cls, lookups in self.class_lookups.items()
         ]
-        return self.guards + extra
+        return self._without_idle() + extra
+
+    def _without_idle(self) -> list[Guard]:
+        """PRESENT says nothing where another guard looks at, or through, the same source."""
+        looked_at: set[Source] = set()
+        for guard in self.guards:
+            if guard.check not in ("PRESENT", "ABSENT"):
+                sources = guard.payload if guard.check in ("ALIAS", "NOALIAS") else (guard.source,)
+                for source in sources:
+                    while source is not None and source not in looked_at:
+                        looked_at.add(source)
+                        source = source.base
+        return [g for g in self.guards if g.check != "PRESENT" or g.source not in looked_at]
 
 
 class ProgramBuilder:

@@ -310,10 +310,11 @@ class CombinedIteratorVariable(VariableTracker):
 class GeneratorVariable(VariableTracker):
     """A suspended generator made in the trace: its interpreter frame."""
 
-    __slots__ = ("frame", "started", "finished", "running", "exceptions")
+    __slots__ = ("frame", "started", "finished", "running", "exceptions", "step")
 
-    def __init__(self, frame: Any) -> None:
+    def __init__(self, frame: Any, step: int = -1) -> None:
         self.frame = frame
+        self.step = step  # the root frame's step that made it
         self.started = False
         self.finished = False
         self.running = False
@@ -327,7 +328,7 @@ class GeneratorVariable(VariableTracker):
 class ExceptionVariable(VariableTracker):
     """An exception made in the trace: class, args, and what ``raise ... from`` and handlers set on it."""
 
-    __slots__ = ("cls", "args", "attrs", "cause", "context", "raised")
+    __slots__ = ("cls", "args", "attrs", "cause", "context", "raised", "trace")
 
     def __init__(self, cls: type, args: list) -> None:
         self.cls = cls
@@ -336,6 +337,7 @@ class ExceptionVariable(VariableTracker):
         self.cause: Any = MISSING
         self.context: Any = None
         self.raised = False  # has a traceback
+        self.trace: list[tuple[Any, int]] = []  # its traceback, innermost first: (code, line)
         self.source = None
 
     def python_type(self) -> type:

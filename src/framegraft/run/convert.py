@@ -296,7 +296,8 @@ class Conversion:
     def _earlier(self, root: frames.RootTranslator, broken: GraphBreak) -> Any:
         """Break one root instruction earlier than at the last attempt."""
         latest = min(self.planned) if self.planned else root.steps
-        step = latest - 1
+        known = getattr(broken, "step", None)
+        step = known if known is not None and 0 <= known < latest else latest - 1
         while step >= 0 and step in self.planned:
             step -= 1
         if step < 0:

@@ -128,6 +128,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     tx.state.guards.add(root, "TYPE", type(module))
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
+        tx.state.guards.add(source, "PRESENT")
         return LazyVariable(namespace[name], source)
     if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
@@ -259,6 +260,7 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     assert obj.source is not None
     source = obj.source.namespace(obj.value).child("KEY", name)
     if name in namespace:
+        tx.state.guards.add(source, "PRESENT")
         return LazyVariable(namespace[name], source)
     tx.state.guards.add(source, "ABSENT")
     return MISSING
@@ -401,6 +403,7 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
             except AttributeError:
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
+            tx.state.guards.add(obj.source.attribute(obj.value, name), "PRESENT")
             return LazyVariable(value, obj.source.attribute(obj.value, name))
         fields = getattr(obj.cls, "__match_args__", ())
         if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
@@ -426,6 +429,7 @@ def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType,
         return BuiltinMethodVariable(name, obj)
     source = obj.source.child("FDICT").child("KEY", name)
     if stored is None and name in value.__dict__:
+        tx.state.guards.add(source, "PRESENT")
         return LazyVariable(value.__dict__[name], source)
     tx.state.guards.add(source, "ABSENT")
     raise attribute_error(obj, name)
@@ -581,6 +585,9 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if obj.namespace is not None and name not in obj.attrs:
         calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
         return
+    if obj.value is not MISSING and obj.source is not None and type(namespace := namespace_of(obj.value)) is dict:
+        source = obj.source.namespace(obj.value).child("KEY", name)
+        tx.state.guards.add(source, "PRESENT" if name in namespace else "ABSENT")
     if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
     else:

@@ -362,7 +362,9 @@ def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn:
     start_frame(inner, code, bound, closure)
     inner.fn = fn
     if code.co_flags & frames.CO_GENERATOR:
-        return GeneratorVariable(inner)
+        made = GeneratorVariable(inner, tx.state.root.steps - 1)
+        tx.state.generators.append(made)
+        return made
     if code.co_flags & (frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
         raise GraphBreak("untraceable_call", "a coroutine")
     depth = len(tx.state.exceptions)

@@ -12,6 +12,7 @@ from ..model.value import (
     CombinedIteratorVariable,
     ConstantVariable,
     DictVariable,
+    ExceptionVariable,
     GeneratorVariable,
     IteratorVariable,
     ListVariable,
@@ -172,6 +173,8 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
     """Run a generator to its next yield: (False, yielded) or (True, returned)."""
     if generator.running:
         raise UserRaise(user_error(ValueError, "generator already executing"))
+    if error is not None and not isinstance(error, ExceptionVariable):
+        raise GraphBreak("raised_exception", "throw() of an exception made outside of the trace")
     if generator.finished:
         if error is not None:
             raise UserRaise(error)
