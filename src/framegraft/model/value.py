@@ -310,11 +310,10 @@ class CombinedIteratorVariable(VariableTracker):
 class GeneratorVariable(VariableTracker):
     """A suspended generator made in the trace: its interpreter frame."""
 
-    __slots__ = ("frame", "started", "finished", "running", "exceptions", "step")
+    __slots__ = ("frame", "started", "finished", "running", "exceptions")
 
-    def __init__(self, frame: Any, step: int = -1) -> None:
+    def __init__(self, frame: Any) -> None:
         self.frame = frame
-        self.step = step  # the root frame's step that made it
         self.started = False
         self.finished = False
         self.running = False
