@@ -38,6 +38,7 @@ from ..model.value import (
     VariableTracker,
 )
 from ..semantics.functions import PartialVariable
+from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.torchops import StructVariable
 from .resume import Suspended
@@ -60,18 +61,22 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any,
     """
     raised = bool(trace)
     made = cls.__new__(cls, *args)
-    made.args = args
+    for base in cls.__mro__:
+        init = base.__dict__.get("__init__")
+        if isinstance(init, types.WrapperDescriptorType):  # the one written in C: StopIteration's keeps ``value``
+            init(made, *args)
+            break
     made.__dict__.update(attrs)
     if cause is not MISSING:
-        made.__cause__ = cause
+        BaseException.__setattr__(made, "__cause__", cause)
     if context is None and raised:
         context = sys.exc_info()[1]  # what the caller was handling
     if context is not None:
-        made.__context__ = context
+        BaseException.__setattr__(made, "__context__", context)
     here = sys._getframe(1)
     for code, line in trace:  # the interpreter relies on a caught exception having a traceback
         frame = here if code is None else _frame_of(code)
-        made.__traceback__ = types.TracebackType(made.__traceback__, frame, -1, line)
+        BaseException.__setattr__(made, "__traceback__", types.TracebackType(made.__traceback__, frame, -1, line))
     return made
 
 
@@ -328,6 +333,8 @@ def children(tracker: Any) -> list:
         return [*tracker.args, *tracker.attrs.values(), *extra]
     if isinstance(tracker, PreviousException):
         return [tracker.current]
+    if isinstance(tracker, LazyIteratorVariable):
+        return [*tracker.args, *tracker.kwargs.values()]
     if isinstance(tracker, GeneratorVariable):
         return [] if tracker.finished or tracker.running else Suspended(tracker.frame, tracker.started).values
     return []
@@ -608,6 +615,16 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
     cg.store_temp(t)
 
 
+def _lazy(cg: Codegen, t: LazyIteratorVariable) -> None:
+    if t.started:
+        raise Unreconstructible(f"an itertools.{t.cls.__name__} that the trace has started")
+    cg.load_object(t.cls)
+    cg.load_many(t.args)
+    cg.load_many(list(t.kwargs.values()))
+    cg.op("CALL", (len(t.args) + len(t.kwargs), tuple(t.kwargs)))
+    cg.store_temp(t)
+
+
 def _nothing() -> Any:
     return
     yield
@@ -653,6 +670,7 @@ _BUILDERS: dict[type, Any] = {
     CombinedIteratorVariable: _combined,
     ExceptionVariable: _exception,
     GeneratorVariable: _generator,
+    LazyIteratorVariable: _lazy,
 }
 
 __all__ = ["Codegen", "Unreconstructible", "children"]

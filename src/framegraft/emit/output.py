@@ -7,9 +7,10 @@ from typing import Any
 from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
+from ..interp.state import unbound_cell
 from ..interp.unwind import PreviousException
 from ..model.source import instr
-from ..model.value import ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
+from ..model.value import MISSING, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
 from .codegen import Codegen, Unreconstructible, children
@@ -115,11 +116,12 @@ class Segment:
         copy = self._executable(inst)
         copy.positions = inst.positions
         cg.emit(copy)
+        raises = copy.op in TERMINATORS
         if inst.op == "STORE_FAST":
             bound.add(inst.arg)
         elif inst.op == "DELETE_FAST":
             bound.discard(inst.arg)
-        if inst.op not in TERMINATORS:
+        if not raises:
             after = _successors(self.root, inst)[0]
             self._resume(part, after, depth + _effect(inst, False))
             cg.op("RETURN_VALUE")
@@ -138,6 +140,14 @@ class Segment:
         """The instruction as the transformed frame can run it: cells are plain locals there."""
         cg = self.cg
         copy = instr(inst.op, inst.arg)
+        if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and self.root.cells[inst.arg].contents is MISSING:
+            error = unbound_cell(self.root.code, inst.arg)
+            cg.load_object(error.cls)
+            cg.load_many(error.args)
+            cg.call(1)
+            return instr("RAISE_VARARGS", 1)
+        if inst.op == "LOAD_DEREF" and inst.arg in self.root.code.co_freevars:
+            return copy  # it words the error if the cell is empty
         if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE"):
             cg.op("LOAD_FAST", CELL + inst.arg)
             attr = "cell_contents"
@@ -204,6 +214,8 @@ class Segment:
             cg.op("LOAD_FAST", part.prefix + CELL + name)
         for name in point.names:
             cg.op("LOAD_FAST", part.prefix + name)
+        if len(self.frames) > 1:
+            self._forget([*stack_names, *(part.prefix + name for name in (part.bound if part.prefix else ()))])
         cg.call(len(point.arguments))
         return cg.out[-1]
 
@@ -246,12 +258,20 @@ class Segment:
         for name, temp in saved:
             cg.op("LOAD_FAST", temp)
             cg.op("STORE_FAST", name)
+        if len(self.frames) > 1:
+            self._forget([*cg.graph_outputs.values(), *(f"__temp_{i}" for i in range(1, cg.counter + 1))])
+
+    def _forget(self, names: list[str]) -> None:
+        """What only inner frames hold must not outlive them."""
+        for name in names:
+            self.cg.op("LOAD_CONST", None)
+            self.cg.op("STORE_FAST", name)
 
     def _none_left_open(self) -> None:
         """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, which the trace does not see."""
         for generator in self.state.generators:
             waits = generator.started and not generator.finished and generator.frame.inst.handler is not None
-            if waits and (id(generator) not in self.cg.temps or len(self.frames) > 1):  # the outer frame would keep it alive
+            if waits and id(generator) not in self.cg.temps:
                 raise Unreconstructible("a generator that dies inside of a try or with statement")
 
     def _push_stack(self, stack: list[VariableTracker]) -> None:

@@ -24,7 +24,7 @@ from ..model.value import (
 from ..semantics import core
 from .frame import InstructionTranslator as Tx
 from .frame import rule
-from .state import realize, user_error
+from .state import realize, unbound_cell, user_error
 
 
 @rule("POP_TOP")
@@ -79,11 +79,7 @@ def _cell_contents(tx: Tx, name: str) -> VariableTracker:
     cell = tx.cells[name]
     value = core.cell_contents(tx, cell)
     if value is MISSING:
-        if name in tx.code.co_freevars:
-            text = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
-            raise UserRaise(user_error(NameError, text))
-        text = f"cannot access local variable '{name}' where it is not associated with a value"
-        raise UserRaise(user_error(UnboundLocalError, text))
+        raise UserRaise(unbound_cell(tx.code, name))
     return value
 
 

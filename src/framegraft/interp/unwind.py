@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
-    NONE,
     ConstantVariable,
     ExceptionVariable,
     ObjectVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -115,6 +115,8 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
     leave = realize(tx.stack[-4], tx.state)
     if isinstance(value, ExceptionVariable):
         cls: VariableTracker = core.wrap_class(tx, value.cls)
+        trace: VariableTracker = TracebackVariable(value.trace)
     else:
         cls = core.call(tx, core.wrap_constant(type), [value], {})
-    tx.stack.append(core.call(tx, leave, [cls, value, NONE], {}))
+        trace = core.get_attr(tx, value, "__traceback__")
+    tx.stack.append(core.call(tx, leave, [cls, value, trace], {}))

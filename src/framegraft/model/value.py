@@ -310,18 +310,32 @@ class CombinedIteratorVariable(VariableTracker):
 class GeneratorVariable(VariableTracker):
     """A suspended generator made in the trace: its interpreter frame."""
 
-    __slots__ = ("frame", "started", "finished", "running", "exceptions")
+    __slots__ = ("frame", "started", "finished", "running", "exceptions", "broken")
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
         self.started = False
         self.finished = False
         self.running = False
+        self.broken = False
         self.exceptions: list = []  # those it was handling when it yielded
         self.source = None
 
     def python_type(self) -> type:
         return type(_ for _ in ())
+
+
+class TracebackVariable(VariableTracker):
+    """What ``__traceback__`` of an exception made in the trace gives: the places that it had passed by then."""
+
+    __slots__ = ("trace",)
+
+    def __init__(self, trace: list) -> None:
+        self.trace = list(trace)
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.TracebackType
 
 
 class ExceptionVariable(VariableTracker):

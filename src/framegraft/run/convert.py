@@ -37,7 +37,7 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import autograd, modules, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
@@ -380,6 +380,9 @@ class Conversion:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
+        if broken is not None:  # it would keep the frames of the conversion, and the arguments with them
+            broken.__traceback__ = broken.__context__ = None
+            broken.frames = []
         info = EntryInfo(self.graph_module, broken)
         new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
         _native.set_skip(new_code, None, True)

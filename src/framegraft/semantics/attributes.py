@@ -31,6 +31,7 @@ from ..model.value import (
     SliceVariable,
     SuperVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -453,20 +454,67 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
 
 
 def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTracker:
+    if isinstance(mro_lookup(tx, obj.cls, "__getattribute__"), types.FunctionType):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__} has its own __getattribute__")
+    found = mro_lookup(tx, obj.cls, name)
+    if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
+        return _exception_member(obj, name)
+    if isinstance(found, types.MethodDescriptorType):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
+    if found is not MISSING and hasattr(type(found), "__set__"):
+        return bind(tx, found, obj, obj.cls, name)
     if name in obj.attrs:
         return obj.attrs[name]
+    if found is not MISSING:
+        return bind(tx, found, obj, obj.cls, name)
+    hook = mro_lookup(tx, obj.cls, "__getattr__")
+    if isinstance(hook, types.FunctionType):
+        return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
+    raise attribute_error(obj, name)
+
+
+def _exception_member(obj: ExceptionVariable, name: str) -> VariableTracker:
+    """What BaseException keeps in C."""
     if name == "args":
         return TupleVariable(list(obj.args))
     if name == "__cause__":
         return NONE if obj.cause is MISSING else obj.cause
+    if name == "__suppress_context__":
+        return constant(obj.cause is not MISSING)
+    if name == "__traceback__":
+        return TracebackVariable(obj.trace) if obj.trace else NONE
+    if name == "__context__" and (obj.context is not None or not obj.raised):
+        return NONE if obj.context is None else obj.context
     if name == "value" and issubclass(obj.cls, StopIteration):
         return obj.args[0] if obj.args else NONE
+    raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
+
+
+def _set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
+    setter = mro_lookup(tx, obj.cls, "__setattr__")
+    if isinstance(setter, types.FunctionType):
+        calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
+        return
+    generic_set_exception_attr(tx, obj, name, value)
+
+
+def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
+    """BaseException.__setattr__."""
+    tx.state.dirty += 1
     found = mro_lookup(tx, obj.cls, name)
-    if isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodDescriptorType)):
-        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
-    if found is MISSING:
-        raise attribute_error(obj, name)
-    return bind(tx, found, obj, obj.cls, name)
+    if found is MISSING or not hasattr(type(found), "__set__"):
+        obj.attrs[name] = value
+        return
+    value = realize(value, tx.state)
+    is_none = isinstance(value, ConstantVariable) and value.value is None
+    if name == "__traceback__" and (is_none or isinstance(value, TracebackVariable)):
+        obj.trace = [] if is_none else list(value.trace)  # type: ignore[attr-defined]
+    elif name == "__cause__" and (is_none or issubclass(value.python_type(), BaseException)):
+        obj.cause = value
+    elif isinstance(found, property) and found.fset is not None:
+        calls.call(tx, wrap_pinned(tx, found.fset), [obj, value], {})
+    else:
+        raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
 
 
 def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
@@ -510,7 +558,12 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if isinstance(obj, TensorVariable):
         TENSOR.set_attr(tx, obj, name, realize(value, tx.state))
         return
-    if isinstance(obj, (FunctionVariable, ExceptionVariable)):
+    if isinstance(obj, ExceptionVariable):
+        _set_exception_attr(tx, obj, name, value)
+        return
+    if isinstance(obj, FunctionVariable):
+        if hasattr(types.FunctionType, name):
+            raise GraphBreak("unsupported_mutation", f"setting {name} of a function made in the trace")
         obj.attrs[name] = value
         tx.state.dirty += 1
         return

@@ -179,12 +179,16 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if module == "_operator":
         fn = OPERATOR_ALIASES.get(value, value)
         return operators.apply(tx, fn, args)
+    known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
+    if known is not None:
+        return known(tx, args, kwargs)
     if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
         if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
     raise GraphBreak("unknown_c_function", f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
 
 
+CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
                     "delattr", "compile", "breakpoint", "__import__", "__build_class__", "iter", "next", "sum"))
@@ -283,6 +287,12 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if owner is not object and cls is owner and cls in CLASSES:
         return call_class(tx, cls, args[1:], kwargs)
     if issubclass(cls, BaseException):
+        if issubclass(cls, PECULIAR_EXCEPTIONS):
+            raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
+        if kwargs and not isinstance(attributes.mro_lookup(tx, cls, "__init__"), types.FunctionType):
+            if issubclass(cls, (NameError, AttributeError)):
+                raise GraphBreak("untraceable_call", f"{cls.__name__} with keyword arguments")
+            raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
         return ExceptionVariable(cls, list(args[1:]))
     if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
         raise GraphBreak("untraceable_call", f"{cls.__name__} has a finaliser")
@@ -306,6 +316,9 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
 
 
 MAPPING_BASES: set[type] = {dict}
+# Exceptions whose __new__ or __init__ do more than to keep ``args``.
+PECULIAR_EXCEPTIONS = (OSError, ImportError, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError,
+                       BaseExceptionGroup, SystemExit)
 
 
 # -- Python functions

@@ -8,7 +8,6 @@ import copy
 import enum
 import functools
 import inspect
-import itertools
 import operator
 import types
 import typing
@@ -68,7 +67,9 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if isinstance(classes, ObjectVariable) and isinstance(classes.value, types.UnionType):
         return issubclass(cls, classes.value)
     if not is_class(classes):
-        raise UserRaise(user_error(TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union"))
+        what = "isinstance() arg 2 must be a type, a tuple of types" if hook == "__instancecheck__" else (
+            "issubclass() arg 2 must be a class, a tuple of classes")
+        raise UserRaise(user_error(TypeError, what + ", or a union"))
     target = classes.value  # type: ignore[attr-defined]
     check = attributes.mro_lookup(tx, type(target), hook)
     if isinstance(check, types.FunctionType):
@@ -360,7 +361,11 @@ def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
             name = "__str__"
         method = attributes.special_method(tx, obj, name)
         if method is not None and not calls.is_builtin_method(method):
-            return calls.call(tx, method, [], {})
+            text = realize(calls.call(tx, method, [], {}), tx.state)
+            if not issubclass(text.python_type(), str):
+                said = f"{name} returned non-string (type {text.python_type().__name__})"
+                raise UserRaise(user_error(TypeError, said))
+            return text
     if isinstance(obj, ExceptionVariable) and fn is str and type(obj.cls.__str__) is types.WrapperDescriptorType:
         if len(obj.args) == 1 and obj.cls.__str__ is BaseException.__str__:
             return _text(tx, str, "__repr__", realize(obj.args[0], tx.state))
@@ -635,58 +640,6 @@ def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any
 def handle_copy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     obj = args[0]
     return obj if isinstance(obj, TupleVariable) else duplicate(tx, obj, None)
-
-
-def _iterator(items: list) -> IteratorVariable:
-    return IteratorVariable(items)
-
-
-@constructs(itertools.chain)
-def make_chain(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    return _iterator([item for a in args for item in iteration.unpack_iterable(tx, a)])
-
-
-@constructs(itertools.product, itertools.permutations, itertools.combinations, itertools.zip_longest)
-def make_combinatoric(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    lists = [a if isinstance(a, ConstantVariable) and isinstance(a.value, (int, type(None)))
-             else iteration.unpack_iterable(tx, a) for a in args]
-    plain = [x.value if isinstance(x, ConstantVariable) else x for x in lists]
-    options = {k: v if k == "fillvalue" else core.need_constant(v, k) for k, v in kwargs.items()}
-    if cls is itertools.zip_longest:
-        options.setdefault("fillvalue", NONE)
-    return _iterator([TupleVariable(list(t)) for t in cls(*plain, **options)])
-
-
-@constructs(itertools.islice)
-def make_islice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    window = slice(*(core.need_constant(a, "islice() argument") for a in args[1:]))
-    iterator = iteration.get_iter(tx, args[0])
-    if window.stop is None:
-        return _iterator(iteration.unpack_iterable(tx, iterator)[window])
-    items = []
-    while len(items) < window.stop and (item := iteration.next_item(tx, iterator)) is not None:
-        items.append(item)
-    return _iterator(items[window])
-
-
-@constructs(itertools.repeat)
-def make_repeat(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    if len(args) < 2 and "times" not in kwargs:
-        raise GraphBreak("unsupported_iterator", "an endless itertools.repeat")
-    times = args[1] if len(args) > 1 else kwargs["times"]
-    return _iterator([args[0]] * core.need_constant(times, "times"))
-
-
-@constructs(itertools.accumulate)
-def make_accumulate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    items = iteration.unpack_iterable(tx, args[0])
-    fn = args[1] if len(args) > 1 else kwargs.get("func", wrap_constant(operator.add))
-    out: list = []
-    if "initial" in kwargs:
-        out.append(kwargs["initial"])
-    for item in items:
-        out.append(calls.call(tx, fn, [out[-1], item], {}) if out else item)
-    return _iterator(out)
 
 
 @handles(inspect.signature)

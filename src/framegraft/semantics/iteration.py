@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
@@ -179,7 +180,11 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
         if error is not None:
             raise UserRaise(error)
         return True, NONE
+    if not generator.started and error is None and not (isinstance(value, ConstantVariable) and value.value is None):
+        raise UserRaise(user_error(TypeError, "can't send non-None value to a just-started generator"))
     tx.state.dirty += 1
+    if generator.broken:
+        raise GraphBreak("unsupported_iterator", f"a {generator.python_type().__name__} that has raised an error")
     frame = generator.frame
     if generator.started and error is None:
         frame.stack.append(value)
@@ -196,6 +201,11 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
                 raise
         kind, result = frame.run()
     except UserRaise as raised:
+        if generator.python_type() is not types.GeneratorType:  # an iterator of itertools goes on after an error
+            if issubclass(raised.value.python_type(), StopIteration):
+                raise GraphBreak("unsupported_iterator", "StopIteration inside of an iterator of itertools") from None
+            generator.broken = True
+            raise
         generator.finished = True
         if issubclass(raised.value.python_type(), StopIteration):
             failure = user_error(RuntimeError, "generator raised StopIteration")

@@ -363,6 +363,23 @@ _set_operation("difference", lambda a, b: a - b)
 _set_operation("symmetric_difference", lambda a, b: a ^ b)
 
 
+def _set_update(name: str, operation: str) -> None:
+    def update(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+        if obj.as_is and not obj.changes:
+            obj.as_is = False
+        obj.items = METHODS[SetVariable, operation](tx, obj, args, {}).items
+        obj.grown = False
+        containers.changing(tx, obj)
+        return NONE
+
+    METHODS[SetVariable, name] = update
+
+
+_set_update("intersection_update", "intersection")
+_set_update("difference_update", "difference")
+_set_update("symmetric_difference_update", "symmetric_difference")
+
+
 def _set_question(name: str, fn: Any) -> None:
     def question(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
         others = {containers.hash_key(tx, realize(i, tx.state)) for i in iteration.unpack_iterable(tx, args[0])}
@@ -462,7 +479,7 @@ def object_hook(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Vari
 def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.need_constant(args[0], "the name of an attribute")
     if isinstance(obj, ExceptionVariable):
-        obj.attrs[name] = args[1]
+        attributes.generic_set_exception_attr(tx, obj, name, args[1])
         return NONE
     if not isinstance(obj, ObjectVariable) or isinstance(obj.value, type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
@@ -499,7 +516,8 @@ def class_mro(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
 
 @method(ExceptionVariable, "with_traceback")
 def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
-    raise GraphBreak("raised_exception", "with_traceback()")
+    attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
+    return obj
 
 
 FUNCTION_GET = types.FunctionType.__get__
