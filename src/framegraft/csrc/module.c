@@ -3,7 +3,17 @@
 
 PyObject *fg_missing;
 
+static PyObject *generic_getattr(PyObject *self, PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_Format(PyExc_TypeError, "type must be a class, not %.200s", Py_TYPE(type)->tp_name);
+        return NULL;
+    }
+    return PyBool_FromLong(((PyTypeObject *)type)->tp_getattro == PyObject_GenericGetAttr);
+}
+
 static PyMethodDef methods[] = {
+    {"generic_getattr", generic_getattr, METH_O, "Whether a class's own slot for attributes is PyObject_GenericGetAttr."},
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
     {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},
     {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},

@@ -7,17 +7,33 @@ from typing import Any
 from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
+<<<<<<< HEAD
 from ..interp.state import unbound_cell
+=======
+from ..interp.frame import origin_of
+>>>>>>> main
 from ..interp.unwind import PreviousException
 from ..model.source import instr
 from ..model.value import MISSING, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
+<<<<<<< HEAD
 from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, origin_of, resume_code
+=======
+from .codegen import Codegen, children
+from .resume import CELL, ResumePoint, body_of, live_at, resume_code
+>>>>>>> main
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
+
+
+def raise_unbound(name: str, free: bool) -> None:
+    """Called by transformed code, which keeps cells in locals: what LOAD_DEREF does with an empty cell."""
+    if free:
+        raise NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
+    raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
 
 
 class Part:
@@ -140,6 +156,7 @@ class Segment:
         """The instruction as the transformed frame can run it: cells are plain locals there."""
         cg = self.cg
         copy = instr(inst.op, inst.arg)
+<<<<<<< HEAD
         if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and self.root.cells[inst.arg].contents is MISSING:
             error = unbound_cell(self.root.code, inst.arg)
             cg.load_object(error.cls)
@@ -149,6 +166,18 @@ class Segment:
         if inst.op == "LOAD_DEREF" and inst.arg in self.root.code.co_freevars:
             return copy  # it words the error if the cell is empty
         if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE"):
+=======
+        if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE") and inst.arg not in self.root.code.co_freevars:
+            cell = self.root.cells[inst.arg]
+            if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and cell.contents is MISSING:
+                cg.load_object(raise_unbound)
+                cg.op("LOAD_CONST", inst.arg)
+                cg.op("LOAD_CONST", inst.arg in origin_of(self.root.code).co_freevars)
+                if inst.op == "DELETE_DEREF":
+                    cg.call(2)
+                    return instr("POP_TOP")
+                return instr("CALL", (2, ()))
+>>>>>>> main
             cg.op("LOAD_FAST", CELL + inst.arg)
             attr = "cell_contents"
             if inst.op == "LOAD_CLOSURE":

@@ -18,7 +18,14 @@ from .state import GlobalScope, TraceState, realize, set_context
 RULES: dict[str, Any] = {}
 _DECODED: dict[int, tuple[CodeType, list[Instruction]]] = {}
 
+ORIGIN: dict[int, CodeType] = {}  # id(code of a resume function) -> the function's own code
+
 CO_VARARGS, CO_VARKEYWORDS, CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 4, 8, 32, 128, 512
+
+
+def origin_of(code: CodeType) -> CodeType:
+    """The code that was written: a resume function's is the function's own."""
+    return ORIGIN.get(id(code), code)
 
 
 def rule(*ops: str) -> Any:

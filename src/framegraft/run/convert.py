@@ -20,7 +20,7 @@ from ..backends.registry import call_backend
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.output import Segment
-from ..emit.resume import breaks_again, origin_of
+from ..emit.resume import breaks_again
 from ..errors import (
     BackendCompilerFailed,
     FramegraftError,
@@ -32,6 +32,7 @@ from ..errors import (
 )
 from ..interp import frame as frames
 from ..interp import rules, unwind  # noqa: F401 - the rules register themselves
+from ..interp.frame import origin_of
 from ..interp.state import TraceState
 from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local

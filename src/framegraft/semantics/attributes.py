@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import types
 from typing import Any
 
@@ -272,7 +273,16 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
     getattribute = mro_lookup(tx, cls, "__getattribute__")
     if isinstance(getattribute, types.FunctionType):
         return calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {})
+    if getattribute is not object.__getattribute__ and not _is_generic(cls):
+        raise GraphBreak("unsupported_attribute", f"the attributes of a {cls.__name__}, which C code looks up in a way of its own")
     return generic_get_attr(tx, obj, name)
+
+
+@functools.cache
+def _is_generic(cls: type) -> bool:
+    """Whether ``__getattribute__``, defined in C, is object's own function under another name."""
+    owner = next(base for base in cls.__mro__ if "__getattribute__" in base.__dict__)
+    return _native.generic_getattr(owner) or owner is types.ModuleType or owner is type
 
 
 def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = True) -> VariableTracker:
@@ -518,7 +528,7 @@ def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value
 
 
 def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
-    target = obj.obj
+    target = realize(obj.obj, tx.state)
     is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type) and issubclass(target.value, obj.start)
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
     tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))

@@ -13,6 +13,7 @@ from ..errors import GraphBreak
 from ..model.dispatch import TENSOR
 from ..model.source import Source, pinned
 from ..model.value import (
+    MISSING,
     CellVariable,
     ConstantVariable,
     DictVariable,
@@ -22,6 +23,7 @@ from ..model.value import (
     ObjectVariable,
     SetVariable,
     SliceVariable,
+    SuperVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -130,7 +132,8 @@ class VariableBuilder:
             try:
                 contents: Any = LazyVariable(value.cell_contents, source.child("CELLVAL"))
             except ValueError:
-                raise GraphBreak("unsupported_attribute", "an empty closure cell") from None
+                guards.add(source.child("CELLVAL"), "ABSENT")
+                contents = MISSING
             return CellVariable(contents, source)
         if cls is range:
             guards.add(source, "PY", _RangeIs(value))
@@ -142,6 +145,8 @@ class VariableBuilder:
             inner = self.wrap(_PROXIED(value), source.child("PYCALL", _PROXIED))
             tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
             return tracker
+        if cls is super and value.__self__ is not None:
+            return self._super(value, source)
         if cls in outside.KINDS:
             return outside.wrap_iterator(self.state, value, source)
         payload = self._payload(value, cls, source)
@@ -173,6 +178,13 @@ class VariableBuilder:
             return SetVariable({v: constant(v) for v in value}, source, value, base_cls)
         return None
 
+    def _super(self, value: Any, source: Source) -> VariableTracker:
+        start = _SUPER_START(value)
+        self.state.guards.pin(source.child("PYCALL", _SUPER_START), start)
+        tracker = SuperVariable(start, LazyVariable(_SUPER_OBJECT(value), source.child("PYCALL", _SUPER_OBJECT)))
+        tracker.source = source
+        return tracker
+
     def _bound_builtin(self, value: Any, source: Source) -> VariableTracker:
         owner = value.__self__
         if owner is None or isinstance(owner, (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
@@ -193,6 +205,20 @@ class VariableBuilder:
         else:
             guards.pin(source, value)
         return ObjectVariable(value, types.FunctionType, source)
+
+
+def _member(cls: type, name: str) -> Any:
+    """Accessor of a member kept in C, past attributes of the same name."""
+    descriptor = cls.__dict__[name]
+
+    def get(obj: Any) -> Any:
+        return descriptor.__get__(obj)
+
+    get.__name__ = name
+    return get
+
+
+_SUPER_START, _SUPER_OBJECT = _member(super, "__thisclass__"), _member(super, "__self__")
 
 
 def raise_unsupported(value: Any) -> None:
