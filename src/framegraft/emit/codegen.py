@@ -61,16 +61,11 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any,
     """
     raised = bool(trace)
     made = cls.__new__(cls, *args)
-<<<<<<< HEAD
     for base in cls.__mro__:
         init = base.__dict__.get("__init__")
         if isinstance(init, types.WrapperDescriptorType):  # the one written in C: StopIteration's keeps ``value``
             init(made, *args)
             break
-=======
-    builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
-    builtin.__init__(made, *args)  # sets what the class keeps in C: StopIteration.value, OSError.errno
->>>>>>> main
     made.__dict__.update(attrs)
     if cause is not MISSING:
         BaseException.__setattr__(made, "__cause__", cause)

@@ -7,23 +7,14 @@ from typing import Any
 from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
-<<<<<<< HEAD
-from ..interp.state import unbound_cell
-=======
 from ..interp.frame import origin_of
->>>>>>> main
 from ..interp.unwind import PreviousException
 from ..model.source import instr
 from ..model.value import MISSING, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
-<<<<<<< HEAD
 from .codegen import Codegen, Unreconstructible, children
-from .resume import CELL, ResumePoint, body_of, live_at, origin_of, resume_code
-=======
-from .codegen import Codegen, children
 from .resume import CELL, ResumePoint, body_of, live_at, resume_code
->>>>>>> main
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
@@ -132,12 +123,11 @@ class Segment:
         copy = self._executable(inst)
         copy.positions = inst.positions
         cg.emit(copy)
-        raises = copy.op in TERMINATORS
         if inst.op == "STORE_FAST":
             bound.add(inst.arg)
         elif inst.op == "DELETE_FAST":
             bound.discard(inst.arg)
-        if not raises:
+        if inst.op not in TERMINATORS:
             after = _successors(self.root, inst)[0]
             self._resume(part, after, depth + _effect(inst, False))
             cg.op("RETURN_VALUE")
@@ -156,17 +146,6 @@ class Segment:
         """The instruction as the transformed frame can run it: cells are plain locals there."""
         cg = self.cg
         copy = instr(inst.op, inst.arg)
-<<<<<<< HEAD
-        if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and self.root.cells[inst.arg].contents is MISSING:
-            error = unbound_cell(self.root.code, inst.arg)
-            cg.load_object(error.cls)
-            cg.load_many(error.args)
-            cg.call(1)
-            return instr("RAISE_VARARGS", 1)
-        if inst.op == "LOAD_DEREF" and inst.arg in self.root.code.co_freevars:
-            return copy  # it words the error if the cell is empty
-        if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE"):
-=======
         if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE") and inst.arg not in self.root.code.co_freevars:
             cell = self.root.cells[inst.arg]
             if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and cell.contents is MISSING:
@@ -177,7 +156,6 @@ class Segment:
                     cg.call(2)
                     return instr("POP_TOP")
                 return instr("CALL", (2, ()))
->>>>>>> main
             cg.op("LOAD_FAST", CELL + inst.arg)
             attr = "cell_contents"
             if inst.op == "LOAD_CLOSURE":

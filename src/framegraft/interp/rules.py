@@ -23,13 +23,8 @@ from ..model.value import (
 )
 from ..semantics import core
 from .frame import InstructionTranslator as Tx
-<<<<<<< HEAD
-from .frame import rule
-from .state import realize, unbound_cell, user_error
-=======
 from .frame import origin_of, rule
 from .state import realize, user_error
->>>>>>> main
 
 
 @rule("POP_TOP")
@@ -84,15 +79,11 @@ def _cell_contents(tx: Tx, name: str) -> VariableTracker:
     cell = tx.cells[name]
     value = core.cell_contents(tx, cell)
     if value is MISSING:
-<<<<<<< HEAD
-        raise UserRaise(unbound_cell(tx.code, name))
-=======
         if name in origin_of(tx.code).co_freevars:
             text = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
             raise UserRaise(user_error(NameError, text))
         text = f"cannot access local variable '{name}' where it is not associated with a value"
         raise UserRaise(user_error(UnboundLocalError, text))
->>>>>>> main
     return value
 
 

@@ -96,13 +96,6 @@ def user_error(cls: type, *args: Any) -> Any:
     return ExceptionVariable(cls, [ConstantVariable(a) for a in args])
 
 
-def unbound_cell(code: Any, name: str) -> Any:
-    """The exception of LOAD_DEREF on an empty cell (CPython: format_exc_unbound)."""
-    if name in code.co_freevars:
-        return user_error(NameError, f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
-    return user_error(UnboundLocalError, f"cannot access local variable '{name}' where it is not associated with a value")
-
-
 def set_context(state: TraceState, value: VariableTracker) -> None:
     """The exception being handled becomes the new one's ``__context__`` (CPython: _PyErr_SetObject)."""
     handled = state.exceptions[-1] if state.exceptions else None

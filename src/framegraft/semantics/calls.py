@@ -287,17 +287,12 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if owner is not object and cls is owner and cls in CLASSES:
         return call_class(tx, cls, args[1:], kwargs)
     if issubclass(cls, BaseException):
-<<<<<<< HEAD
         if issubclass(cls, PECULIAR_EXCEPTIONS):
             raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
         if kwargs and not isinstance(attributes.mro_lookup(tx, cls, "__init__"), types.FunctionType):
             if issubclass(cls, (NameError, AttributeError)):
                 raise GraphBreak("untraceable_call", f"{cls.__name__} with keyword arguments")
             raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
-=======
-        if kwargs:
-            raise GraphBreak("untraceable_call", f"{cls.__name__} made with keyword arguments")
->>>>>>> main
         return ExceptionVariable(cls, list(args[1:]))
     if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
         raise GraphBreak("untraceable_call", f"{cls.__name__} has a finaliser")

@@ -68,16 +68,10 @@ def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
 
 
 def cell_contents(tx: Any, cell: CellVariable) -> Any:
-<<<<<<< HEAD
-    if cell.source is not None and not cell.mutated and cell.contents is not MISSING:
-        tx.state.guards.add(cell.source.child("CELLVAL"), "PRESENT")
-    return cell.contents
-=======
     contents = cell.contents
     if isinstance(contents, LazyVariable) and contents.source is not None and contents.source.access == "CELLVAL":
         tx.state.guards.add(contents.source, "PRESENT")
     return contents
->>>>>>> main
 
 
 def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:
