@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _native
 from ..errors import GraphBreak, UserRaise
-from ..interp.state import realize, user_error
+from ..interp.state import need_constant, realize, user_error
 from ..model.dispatch import TENSOR
 from ..model.source import pinned
 from ..model.value import (
@@ -62,6 +62,13 @@ def mro_lookup(tx: Any, cls: type, name: str) -> Any:
 def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
     cls = obj.python_type()
     return UserRaise(user_error(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'"))
+
+
+def attribute_name(name: VariableTracker) -> str:
+    value = need_constant(name, "the name of an attribute")
+    if not isinstance(value, str):
+        raise GraphBreak("raised_exception", f"a {type(value).__name__} as the name of an attribute")
+    return value
 
 
 def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:

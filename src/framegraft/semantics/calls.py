@@ -33,7 +33,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, iteration, operators
+from . import arity, attributes, iteration, operators
 from .containers import payload_of
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
@@ -82,6 +82,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
         handler = HANDLERS.get(id(value))
         if handler is not None:
             args, kwargs = realize_all(tx, args, kwargs)
+            if isinstance(value, types.BuiltinFunctionType):
+                arity.check(value, len(args), kwargs)
             return handler(tx, args, kwargs)
         if TENSOR.takes(value, args, kwargs):
             args, kwargs = realize_all(tx, args, kwargs)
@@ -208,6 +210,7 @@ def call_method(
     for cls in (type(target), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
+            arity.check_method(target.python_type(), name, len(args), kwargs)
             return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
         try:
@@ -235,6 +238,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     handler = CLASSES.get(cls)
     if handler is not None:
         args, kwargs = realize_all(tx, args, kwargs)
+        arity.check(cls, len(args), kwargs)
         return handler(tx, cls, args, kwargs)
     meta_call = attributes.mro_lookup(tx, type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):

@@ -4,7 +4,7 @@ The parts live in their own files; this one re-exports them so that rules can sa
 """
 
 from ..interp.state import need_constant
-from .attributes import del_attr, get_attr, set_attr, special_method
+from .attributes import attribute_name, del_attr, get_attr, set_attr, special_method
 from .calls import call, inline_call, send
 from .containers import (
     del_item,
@@ -23,6 +23,7 @@ from .wrapping import need_constant_deep, wrap_class, wrap_constant
 
 __all__ = [
     "apply",
+    "attribute_name",
     "call",
     "cell_contents",
     "del_attr",

@@ -130,7 +130,7 @@ def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(getattr)
 def handle_getattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    name = core.need_constant(args[1], "the name of an attribute")
+    name = core.attribute_name(args[1])
     if len(args) == 2:
         return attributes.get_attr(tx, args[0], name)
     try:
@@ -144,7 +144,7 @@ def handle_getattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 @handles(hasattr)
 def handle_hasattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     try:
-        attributes.get_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"))
+        attributes.get_attr(tx, args[0], core.attribute_name(args[1]))
     except UserRaise as raised:
         if issubclass(raised.value.python_type(), AttributeError):
             return constant(False)
@@ -154,13 +154,13 @@ def handle_hasattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(setattr)
 def handle_setattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    attributes.set_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"), args[2])
+    attributes.set_attr(tx, args[0], core.attribute_name(args[1]), args[2])
     return NONE
 
 
 @handles(delattr)
 def handle_delattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    attributes.del_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"))
+    attributes.del_attr(tx, args[0], core.attribute_name(args[1]))
     return NONE
 
 

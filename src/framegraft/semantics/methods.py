@@ -127,11 +127,19 @@ def sequence_count(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTrack
                         for i in matches))
 
 
+def _equal_payloads(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
+    """list.__eq__ and its kin: NotImplemented for operands of other kinds."""
+    other = containers.payload_of(args[0])
+    if type(other) is not type(obj):
+        return constant(NotImplemented)
+    return operators.compare(tx, operators.operator.eq, obj, other)
+
+
 def _dunders(cls: type) -> None:
     METHODS[cls, "__len__"] = lambda tx, o, a, k: operators.length(tx, o)
     METHODS[cls, "__iter__"] = lambda tx, o, a, k: iteration.get_iter(tx, o)
     METHODS[cls, "__contains__"] = lambda tx, o, a, k: operators.contains(tx, a[0], o)
-    METHODS[cls, "__eq__"] = lambda tx, o, a, k: operators.compare(tx, operators.operator.eq, o, a[0])
+    METHODS[cls, "__eq__"] = _equal_payloads
     METHODS[cls, "__getitem__"] = lambda tx, o, a, k: containers.get_item(tx, o, a[0])
 
 
@@ -477,7 +485,7 @@ def object_hook(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Vari
 
 @method(VariableTracker, "__setattr__")
 def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    name = core.need_constant(args[0], "the name of an attribute")
+    name = core.attribute_name(args[0])
     if isinstance(obj, ExceptionVariable):
         attributes.generic_set_exception_attr(tx, obj, name, args[1])
         return NONE
@@ -489,7 +497,7 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
 
 @method(VariableTracker, "__getattribute__")
 def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    name = core.need_constant(args[0], "the name of an attribute")
+    name = core.attribute_name(args[0])
     if isinstance(obj, ObjectVariable) and not isinstance(obj.value, type):
         return attributes.generic_get_attr(tx, obj, name, fallback=False)
     return attributes.get_attr(tx, obj, name)
@@ -497,9 +505,11 @@ def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict)
 
 @method(VariableTracker, "__eq__")
 def object_eq(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    if isinstance(obj, ObjectVariable):
+    if isinstance(obj, ObjectVariable) and obj.payload is None:
         return constant(True) if obj is args[0] else constant(NotImplemented)
-    return operators.apply(tx, operators.operator.eq, [obj, args[0]])
+    if isinstance(obj, ConstantVariable) and isinstance(args[0], ConstantVariable):
+        return operators.fold(type(obj.value).__eq__, [obj, args[0]])
+    raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.__eq__")
 
 
 @method(VariableTracker, "__hash__")
