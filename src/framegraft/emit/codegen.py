@@ -34,6 +34,7 @@ from ..model.value import (
     SliceVariable,
     SuperVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
 )
@@ -306,14 +307,16 @@ def children(tracker: Any) -> list:
     """Trackers that a rebuilt object refers to."""
     if isinstance(tracker, LazyVariable):
         return [] if tracker.tracker is None else [tracker.tracker]
-    if isinstance(tracker, (ListVariable, TupleVariable, SliceVariable)):
+    if isinstance(tracker, ListVariable):
+        return list(tracker.appended)
+    if isinstance(tracker, (TupleVariable, SliceVariable)):
         return list(tracker.items)
     if isinstance(tracker, DictVariable):
         owner = [tracker.owner] if tracker.owner is not None else []
         return [*owner, *(x for pair in tracker.items.values() for x in pair)]
     if isinstance(tracker, SetVariable):
         return list(tracker.items.values())
-    if isinstance(tracker, ViewVariable):
+    if isinstance(tracker, (ViewVariable, TracebackVariable)):
         return [tracker.of]
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
@@ -600,6 +603,11 @@ def _combined(cg: Codegen, t: CombinedIteratorVariable) -> None:
     cg.store_temp(t)
 
 
+def _traceback(cg: Codegen, t: TracebackVariable) -> None:
+    cg.load(t.of)
+    cg.op("LOAD_ATTR", "__traceback__")
+
+
 def _exception(cg: Codegen, t: ExceptionVariable) -> None:
     cg.load_object(new_exception)
     cg.load_object(t.cls)
@@ -626,7 +634,7 @@ def _lazy(cg: Codegen, t: LazyIteratorVariable) -> None:
     cg.load_object(t.cls)
     cg.load_many(t.args)
     cg.load_many(list(t.kwargs.values()))
-    cg.op("CALL", (len(t.args) + len(t.kwargs), tuple(t.kwargs)))
+    cg.op("CALL", (len(t.args), tuple(t.kwargs)))
     cg.store_temp(t)
 
 
@@ -676,6 +684,7 @@ _BUILDERS: dict[type, Any] = {
     ExceptionVariable: _exception,
     GeneratorVariable: _generator,
     LazyIteratorVariable: _lazy,
+    TracebackVariable: _traceback,
 }
 
 __all__ = ["Codegen", "Unreconstructible", "children"]

@@ -329,12 +329,20 @@ class Segment:
         """Where the graph fails and nothing has happened yet, the frame runs anew as it was written.
 
         So an operation's error comes from the user's line, meets the user's handlers and finds the side effects before it.
+        Where the graph cannot run twice, its error is told the line that it comes from.
         """
         state, cg, root = self.state, self.cg, self.root
-        if self.graph_call is None or not state.graph.may_raise or not state.graph.repeatable():
+        if self.graph_call is None or not state.graph.may_raise:
             return
         mark = len(cg.out)
         cg.op("STORE_FAST", "__failure")
+        self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
+        if not state.graph.repeatable():
+            cg.load_object(rescue.raise_on)
+            cg.op("LOAD_FAST", "__failure")
+            cg.call(1)
+            cg.op("RETURN_VALUE")
+            return
         cg.load_object(rescue.run_eager)
         cg.op("LOAD_FAST", "__failure")
         cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes))
@@ -345,7 +353,6 @@ class Segment:
             cg.op("LOAD_FAST", name)
         cg.call(3 + len(state.parameters))
         cg.op("RETURN_VALUE")
-        self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""

@@ -122,7 +122,7 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
     leave = realize(tx.stack[-4], tx.state)
     if isinstance(value, ExceptionVariable):
         cls: VariableTracker = core.wrap_class(tx, value.cls)
-        trace: VariableTracker = TracebackVariable(value.trace)
+        trace: VariableTracker = TracebackVariable(value)
     else:
         cls = core.call(tx, core.wrap_constant(type), [value], {})
         trace = core.get_attr(tx, value, "__traceback__")

@@ -67,6 +67,7 @@ class GuardSet:
         self._pins: dict[int, Source] = {}
         self.class_lookups: dict[type, dict[str, Any]] = {}
         self._class_causes: dict[type, str] = {}
+        self._present: dict[Source, str] = {}
         self.tensors: list[Source] = []
         self.where: Any = lambda: ""
 
@@ -94,25 +95,28 @@ class GuardSet:
             self._class_causes[cls] = self.where()
         lookups.setdefault(name, found)
 
+    def present(self, source: Source) -> None:
+        """Record that there is something at ``source``, whatever it is."""
+        if source not in self._present:
+            self._present[source] = self.where()
+
+    def _found(self) -> list[Guard]:
+        """Guards of presence where no other guard looks at the value, or at what is behind it."""
+        left = self._present.copy()
+        for guard in self.guards:
+            source: Source | None = guard.source if guard.check != "ABSENT" else guard.source.base
+            while left and source is not None:
+                left.pop(source, None)
+                source = source.base
+        return [Guard(source, "PRESENT", None, cause) for source, cause in left.items()]
+
     def finish(self) -> list[Guard]:
         """Every guard, the collected class lookups included."""
         extra = [
             Guard(pinned(cls), "TYPEVER", tuple(lookups.items()), self._class_causes[cls])
             for cls, lookups in self.class_lookups.items()
         ]
-        return self._without_idle() + extra
-
-    def _without_idle(self) -> list[Guard]:
-        """PRESENT says nothing where another guard looks at, or through, the same source."""
-        looked_at: set[Source] = set()
-        for guard in self.guards:
-            if guard.check not in ("PRESENT", "ABSENT"):
-                sources = guard.payload if guard.check in ("ALIAS", "NOALIAS") else (guard.source,)
-                for source in sources:
-                    while source is not None and source not in looked_at:
-                        looked_at.add(source)
-                        source = source.base
-        return [g for g in self.guards if g.check != "PRESENT" or g.source not in looked_at]
+        return self.guards + self._found() + extra
 
 
 class ProgramBuilder:

@@ -38,12 +38,14 @@ class CheckFunction:
 
 
 class EntryInfo:
-    """Python side of an entry: guards, graph, break."""
+    """Python side of an entry: guards, graph, break, and the record of the conversion that made it."""
 
-    def __init__(self, graph_module: Any, broken: Any) -> None:
+    def __init__(self, graph_module: Any, broken: Any, capture: Any) -> None:
+        self.capture = capture
         self.graph_module = graph_module
         self.broken = broken
         self.check_fn: Any = None
+        self.folder: Any = None  # where prepare_debug has written it
 
     def describe(self, guard_id: int) -> str:
         if guard_id < 0:

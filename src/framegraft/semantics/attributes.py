@@ -137,7 +137,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     tx.state.guards.add(root, "TYPE", type(module))
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
-        tx.state.guards.add(source, "PRESENT")
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
@@ -269,7 +269,7 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     assert obj.source is not None
     source = obj.source.namespace(obj.value).child("KEY", name)
     if name in namespace:
-        tx.state.guards.add(source, "PRESENT")
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     tx.state.guards.add(source, "ABSENT")
     return MISSING
@@ -421,8 +421,9 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
             except AttributeError:
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
-            tx.state.guards.add(obj.source.attribute(obj.value, name), "PRESENT")
-            return LazyVariable(value, obj.source.attribute(obj.value, name))
+            source = obj.source.attribute(obj.value, name)
+            tx.state.guards.present(source)
+            return LazyVariable(value, source)
         fields = getattr(obj.cls, "__match_args__", ())
         if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
             return obj.payload.items[fields.index(name)]
@@ -447,7 +448,7 @@ def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType,
         return BuiltinMethodVariable(name, obj)
     source = obj.source.child("FDICT").child("KEY", name)
     if stored is None and name in value.__dict__:
-        tx.state.guards.add(source, "PRESENT")
+        tx.state.guards.present(source)
         return LazyVariable(value.__dict__[name], source)
     tx.state.guards.add(source, "ABSENT")
     raise attribute_error(obj, name)
@@ -499,7 +500,7 @@ def _exception_member(obj: ExceptionVariable, name: str) -> VariableTracker:
     if name == "__suppress_context__":
         return constant(obj.cause is not MISSING)
     if name == "__traceback__":
-        return TracebackVariable(obj.trace) if obj.trace else NONE
+        return TracebackVariable(obj) if obj.trace else NONE
     if name == "__context__" and (obj.context is not None or not obj.raised):
         return NONE if obj.context is None else obj.context
     if name == "value" and issubclass(obj.cls, StopIteration):
@@ -526,8 +527,11 @@ def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value
     is_none = isinstance(value, ConstantVariable) and value.value is None
     if name == "__traceback__" and (is_none or isinstance(value, TracebackVariable)):
         obj.trace = [] if is_none else list(value.trace)  # type: ignore[attr-defined]
-    elif name == "__cause__" and (is_none or issubclass(value.python_type(), BaseException)):
-        obj.cause = value
+    elif name in ("__cause__", "__context__") and (is_none or issubclass(value.python_type(), BaseException)):
+        if name == "__cause__":
+            obj.cause = value
+        else:
+            obj.context = None if is_none else value
     elif isinstance(found, property) and found.fset is not None:
         calls.call(tx, wrap_pinned(tx, found.fset), [obj, value], {})
     else:
@@ -657,7 +661,10 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
         return
     if obj.value is not MISSING and obj.source is not None and type(namespace := namespace_of(obj.value)) is dict:
         source = obj.source.namespace(obj.value).child("KEY", name)
-        tx.state.guards.add(source, "PRESENT" if name in namespace else "ABSENT")
+        if name in namespace:
+            tx.state.guards.present(source)
+        else:
+            tx.state.guards.add(source, "ABSENT")
     if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
     else:

@@ -23,7 +23,7 @@ def lookup_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | N
     guards = tx.state.guards
     source = scope.source.child("KEY", name)
     if name in scope.real:
-        guards.add(source, "PRESENT")
+        guards.present(source)
         return LazyVariable(scope.real[name], source)
     guards.add(source, "ABSENT")
     return _builtin(tx, scope, name)
@@ -39,7 +39,7 @@ def _builtin(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
     if name not in builtins:
         tx.state.guards.add(source, "ABSENT")
         return None
-    tx.state.guards.add(source, "PRESENT")
+    tx.state.guards.present(source)
     return LazyVariable(builtins[name], source)
 
 
@@ -52,7 +52,7 @@ def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
             tx.state.guards.add(source, "ABSENT")
         raise UserRaise(user_error(NameError, f"name '{name}' is not defined"))
     if name in scope.real:
-        tx.state.guards.add(source, "PRESENT")
+        tx.state.guards.present(source)
         scope.stores[name] = MISSING
     else:
         tx.state.guards.add(source, "ABSENT")
@@ -70,7 +70,7 @@ def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
 def cell_contents(tx: Any, cell: CellVariable) -> Any:
     contents = cell.contents
     if isinstance(contents, LazyVariable) and contents.source is not None and contents.source.access == "CELLVAL":
-        tx.state.guards.add(contents.source, "PRESENT")
+        tx.state.guards.present(contents.source)
     return contents
 
 

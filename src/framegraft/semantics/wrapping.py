@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import functools
 import gc
@@ -160,13 +159,14 @@ class VariableBuilder:
         guards = self.state.guards
         if isinstance(value, (list, tuple)):
             base = list if isinstance(value, list) else tuple
-            length = base.__len__(value)
-            guards.add(source, "LEN", length)
-            items = [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
-            return ListVariable(items, source, value) if base is list else TupleVariable(items, source)
+
+            def look() -> list:
+                length = base.__len__(value)
+                guards.add(source, "LEN", length)
+                return [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
+
+            return ListVariable([], source, value, look) if base is list else TupleVariable(look(), source)
         if isinstance(value, dict):
-            if isinstance(value, collections.defaultdict):
-                raise_unsupported(value)
             if id(value) in self.state.scopes:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
@@ -219,10 +219,6 @@ def _member(cls: type, name: str) -> Any:
 
 
 _SUPER_START, _SUPER_OBJECT = _member(super, "__thisclass__"), _member(super, "__self__")
-
-
-def raise_unsupported(value: Any) -> None:
-    raise GraphBreak("unsupported_attribute", f"a {type(value).__name__} made outside of the trace")
 
 
 def _is_module_level(value: Any) -> bool:

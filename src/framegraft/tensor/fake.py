@@ -82,6 +82,8 @@ class CaptureMode(FakeTensorMode):
         self.nt_tensor_id_initial_count = nested._tensor_id_counter
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
         self.random = False  # whether an operation drew random numbers
+        # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
+        self.uncounted: dict[int, int] = {}
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
