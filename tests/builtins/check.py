@@ -3,6 +3,7 @@
 import contextlib
 import io
 import random
+import re
 import signal
 import types
 import warnings
@@ -39,7 +40,8 @@ def outcome(case: Case, inside: bool, capture: Callable[[Callable], Callable]) -
             except Exception as error:
                 if isinstance(error, framegraft.errors.FramegraftError):
                     raise
-                end = ("raised", type(error).__name__, str(error))
+                # How a bound method calls itself hangs on whether it was bound before it was called.
+                end = ("raised", type(error).__name__, re.sub(r"^[\w.]+\(\)", "f()", str(error)))
             seen.append(Snapshot()((end, args)))
     return tuple(seen)
 
@@ -72,5 +74,5 @@ def difference(case: Case, inside: bool) -> tuple[str | None, str]:
         return f"{type(error).__name__}: {error}"[:300], "error"
     verdict = next((str(r).split(":")[0] for r in framegraft.break_reasons() if "raised_exception" not in str(r)), "captured")
     if verdict != "captured" and (verdict not in REASONS or verdict in UNKNOWN):
-        return f"verdict {verdict}: {framegraft.break_reasons()[0]}", verdict
+        return f"verdict {verdict}: {'; '.join(map(str, framegraft.break_reasons()))}", verdict
     return first_difference(expected, got), verdict

@@ -119,9 +119,17 @@ def new_iterator(items: Any, index: int) -> Any:
     return made
 
 
-def new_dict_iterator(mapping: dict, index: int) -> Any:
-    """Called by transformed code: an iterator over a dict that has given ``index`` keys."""
-    made = iter(mapping)
+def new_reversed(items: Any, index: int) -> Any:
+    """Called by transformed code: reversed(items) that has given ``index`` items."""
+    made = reversed(items)
+    made.__setstate__(len(items) - 1 - index)  # type: ignore[attr-defined]
+    return made
+
+
+def new_dict_iterator(mapping: dict, index: int, view: str, backwards: bool) -> Any:
+    """Called by transformed code: an iterator over a dict, or a view of it, that has given ``index`` items."""
+    viewed = getattr(mapping, view)() if view else mapping
+    made = reversed(viewed) if backwards else iter(viewed)
     for _ in range(index):
         next(made)
     return made
@@ -552,6 +560,7 @@ def _super(cg: Codegen, t: SuperVariable) -> None:
 
 def _iterator(cg: Codegen, t: IteratorVariable) -> None:
     origin = t.origin
+    backwards = t.kind.__name__.startswith("dict_reverse")
     if isinstance(origin, (ListVariable, TupleVariable)) and origin.items is t.items:
         cg.load_object(new_iterator)
         cg.load(origin)
@@ -566,19 +575,41 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
         cg.call(3)
         cg.call(1)
     elif isinstance(origin, DictVariable) and origin.cls is dict and all(
-            a is b for (a, _), b in zip(origin.items.values(), t.items, strict=False)) and len(origin.items) == len(t.items):
+            a is b for (a, _), b in zip(origin.items.values(), t.items[::-1] if backwards else t.items, strict=False)) and (
+            len(origin.items) == len(t.items)):
         if t.broken or origin.source is not None and origin.mutated:
             raise Unreconstructible("an iterator over a dict that has changed")
         cg.load_object(new_dict_iterator)
         cg.load(origin)
-        cg.op("LOAD_CONST", t.index)
-        cg.call(2)
+        for part in (t.index, t.view, backwards):
+            cg.op("LOAD_CONST", part)
+        cg.call(4)
     elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):
         raise Unreconstructible("an iterator over a container that has changed")
+    elif isinstance(origin, SetVariable):
+        cg.load_object(new_dict_iterator)
+        cg.load(origin)
+        for part in (t.index, "", False):
+            cg.op("LOAD_CONST", part)
+        cg.call(4)
+    elif isinstance(origin, ConstantVariable):
+        cg.load_object(new_iterator)
+        cg.load(origin)
+        cg.op("LOAD_CONST", t.index)
+        cg.call(2)
+    elif t.view:
+        raise Unreconstructible("an iterator over a view of a dict")
+    elif t.kind in (type(reversed([])), type(reversed(()))):
+        if t.items != origin.items[::-1]:  # type: ignore[union-attr]
+            raise Unreconstructible("a reversed iterator over a list that has changed")
+        cg.load_object(new_reversed)
+        cg.load(origin)  # type: ignore[arg-type]
+        cg.op("LOAD_CONST", t.index)
+        cg.call(2)
     else:
         cg.load_object(iter)
         cg.load_many(t.items[t.index :])
-        cg.op("BUILD_LIST", len(t.items) - t.index)
+        cg.op("BUILD_TUPLE" if t.kind is type(iter(())) else "BUILD_LIST", len(t.items) - t.index)
         cg.call(1)
     cg.store_temp(t)
 

@@ -298,13 +298,18 @@ class SuperVariable(VariableTracker):
         return super
 
 
+LIST_ITERATOR = type(iter([]))
+
+
 class IteratorVariable(VariableTracker):
     """An iterator with a fixed list of items still to come (list, tuple, range, dict views, str)."""
 
-    __slots__ = ("items", "index", "origin", "changes", "broken")
+    __slots__ = ("items", "index", "origin", "changes", "broken", "kind", "view")
 
-    def __init__(self, items: list, origin: VariableTracker | None = None) -> None:
+    def __init__(self, items: list, origin: VariableTracker | None = None, kind: type = LIST_ITERATOR, view: str = "") -> None:
         self.items = items
+        self.kind = kind
+        self.view = view  # "values" or "items": what is given for the keys in ``items``
         self.index = 0
         self.origin = origin
         self.changes = getattr(origin, "changes", 0)
@@ -312,7 +317,7 @@ class IteratorVariable(VariableTracker):
         self.source = None
 
     def python_type(self) -> type:
-        return type(iter([]))
+        return self.kind
 
 
 class CombinedIteratorVariable(VariableTracker):

@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import GraphBreak
 
 MANY = 1 << 30
+_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 Limits = tuple[int, int, frozenset[str] | None]  # fewest, most positional arguments; names, None for any
 
 _GENERATOR = types.GeneratorType
@@ -32,6 +33,8 @@ _KNOWN: dict[Any, tuple[int, int]] = {
     frozenset.symmetric_difference: (2, 2), frozenset.issubset: (2, 2), frozenset.issuperset: (2, 2), frozenset.isdisjoint: (2, 2),
     frozenset.__contains__: (2, 2), _GENERATOR.send: (2, 2), _GENERATOR.throw: (2, 4), _GENERATOR.close: (1, 1),
 }
+for _view in ({}.keys(), {}.values(), {}.items()):
+    _KNOWN[type(_view).__reversed__] = (1, 1)
 _NAMED: dict[Any, frozenset[str] | None] = {
     str: frozenset(("object", "encoding", "errors")), int: frozenset(("base",)), bytes: frozenset(("source", "encoding", "errors")),
     functools.partial: None, types.SimpleNamespace: None, collections.OrderedDict: None, dict: None, dict.update: None,
@@ -74,5 +77,10 @@ def check(fn: Any, count: int, kwargs: dict) -> None:
 
 def check_method(cls: type, name: str, count: int, kwargs: dict) -> None:
     fn = getattr(cls, name, None)
+    if name == "__init__":  # takes what the class takes
+        builtin = next(b for b in cls.__mro__ if not b.__flags__ & _HEAP_TYPE)
+        if builtin in (list, dict, set):
+            check(builtin, count, kwargs)
+        return
     if isinstance(fn, types.MethodDescriptorType | types.WrapperDescriptorType):
         check(fn, count + 1, kwargs)

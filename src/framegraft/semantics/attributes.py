@@ -100,15 +100,30 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
             return BuiltinMethodVariable(name, obj)
         raise attribute_error(obj, name)
     if isinstance(obj, MethodVariable):
-        if name == "__self__":
+        if type(obj) is MethodVariable and name == "__self__":
             return obj.obj
-        if name == "__func__":
+        if type(obj) is MethodVariable and name == "__func__":
             return obj.func
+        if type(obj) is not MethodVariable:
+            return _partial_attr(obj, name)
+        if hasattr(types.MethodType, name) and name != "__doc__":
+            return BuiltinMethodVariable(name, obj)
         return get_attr(tx, realize(obj.func, tx.state), name)
     if isinstance(obj, FunctionVariable):
         return _function_attr(tx, obj, name)
     if isinstance(obj, ExceptionVariable):
         return _exception_attr(tx, obj, name)
+    raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+
+
+def _partial_attr(obj: Any, name: str) -> VariableTracker:
+    """functools.partial made in the trace."""
+    if name == "func":
+        return obj.func
+    if name == "args":
+        return TupleVariable(list(obj.args))
+    if name == "__call__":
+        return BuiltinMethodVariable(name, obj)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
 
 
@@ -152,6 +167,8 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     hook = namespace.get("__getattr__")
     if hook is not None:
         return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
+    if hasattr(type(module), name):
+        raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
 
 

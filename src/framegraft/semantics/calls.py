@@ -106,7 +106,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
     if is_builtin_method(method):
-        raise GraphBreak("unknown_c_function", f"a {fn.cls.__name__} called")
+        known = fn.cls.__module__ in _KNOWN_MODULES
+        raise GraphBreak("unsupported_builtin_method" if known else "unknown_c_function", f"a {fn.cls.__name__} called")
     tx.state.waiting = waiting
     return call(tx, method, args, kwargs)
 
@@ -166,6 +167,14 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
     if not args:
         raise GraphBreak("raised_exception", f"{value.__qualname__} without arguments")
     obj = realize(args[0], tx.state)
+    if not issubclass(obj.python_type(), value.__objclass__):
+        raise GraphBreak("raised_exception", f"{value.__qualname__} of a {obj.python_type().__name__}")
+    if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
+        plain = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
+        return operators.fold(value, [obj, *plain], {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
+    if value.__objclass__ is object and not isinstance(obj, (ObjectVariable, ExceptionVariable)) and (
+            getattr(obj.python_type(), value.__name__, None) is not value):
+        raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of a {obj.python_type().__name__}")
     return call_method(tx, obj, value.__name__, args[1:], kwargs, owner=value.__objclass__)
 
 
@@ -187,10 +196,14 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
         if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
-    raise GraphBreak("unknown_c_function", f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
+    known = value.__module__ in _KNOWN_MODULES or isinstance(owner, type) and owner.__module__ in _KNOWN_MODULES
+    raise GraphBreak("unsupported_builtin_method" if known else "unknown_c_function",
+                     f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
 
 
 CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
+_KNOWN_MODULES = frozenset((None, "builtins", "math", "_operator", "operator", "itertools", "_functools", "functools", "_collections",
+                            "collections", "_abc"))
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
                     "delattr", "compile", "breakpoint", "__import__", "__build_class__", "iter", "next", "sum"))
@@ -215,7 +228,7 @@ def call_method(
     for cls in (type(target), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
-            arity.check_method(target.python_type(), name, len(args), kwargs)
+            arity.check_method(owner or target.python_type(), name, len(args), kwargs)
             return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
         try:
@@ -279,6 +292,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
 def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:
     """list.__init__, dict.__init__, set.__init__ on an instance of a subclass."""
     inner = obj.payload
+    arity.check_method(obj.cls, "__init__", len(args), kwargs)
     own = next((INITIALISERS[base] for base in obj.cls.__mro__ if base in INITIALISERS), None)
     if own is not None:
         own(tx, obj, args, kwargs)
@@ -290,12 +304,18 @@ def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs)
         raise GraphBreak("untraceable_call", f"{obj.cls.__name__}.__init__")
 
 
+_HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION
+
+
 def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTracker:
     """``owner.__new__(cls, ...)`` of a builtin type."""
-    target = realize(args[0], tx.state)
+    target = realize(args[0], tx.state) if args else NONE
     if not (isinstance(target, ObjectVariable) and isinstance(target.value, type)):
         raise GraphBreak("untraceable_call", "__new__ without a class")
     cls = target.value
+    maker = next((b for b in cls.__mro__ if "__new__" in b.__dict__ and not b.__flags__ & _HEAP_TYPE), object)
+    if not issubclass(cls, owner) or maker is not owner or cls.__flags__ & _NO_INSTANCES:
+        raise GraphBreak("raised_exception", f"{owner.__name__}.__new__({cls.__name__})")
     if owner is not object and cls is owner and cls in CLASSES:
         return call_class(tx, cls, args[1:], kwargs)
     if issubclass(cls, BaseException):

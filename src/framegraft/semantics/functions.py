@@ -121,7 +121,12 @@ def make_type(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 @constructs(super)
 def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if args:
-        return SuperVariable(args[0].value, args[1])
+        if len(args) != 2 or not is_class(args[0]):
+            raise GraphBreak("untraceable_call", "super() with other arguments than a class and an object")
+        cls = args[0].value
+        if not (issubclass(args[1].python_type(), cls) or is_class(args[1]) and issubclass(args[1].value, cls)):
+            raise GraphBreak("raised_exception", "super() of an object of another class")
+        return SuperVariable(cls, args[1])
     cell = tx.cells.get("__class__")
     if cell is None or tx.first_arg is None:
         raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
@@ -393,6 +398,9 @@ def _break_text(fn: Any, obj: VariableTracker) -> Any:
 
 @constructs(str)
 def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) > 1 or kwargs:
+        named = {k: core.need_constant(v, k) for k, v in kwargs.items()}
+        return operators.fold(str, [constant(core.need_constant(a, "an argument of str()")) for a in args], named)
     if not args:
         return constant("")
     return _text(tx, str, "__repr__", args[0])
@@ -503,10 +511,17 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
         return calls.call(tx, method, [], {})
     inner = containers.payload_of(args[0])
     if isinstance(inner, DictVariable):
-        return IteratorVariable([k for k, _ in reversed(containers.complete(tx, inner).values())])
-    if isinstance(inner, ConstantVariable) and isinstance(inner.value, range):
-        return IteratorVariable([constant(v) for v in reversed(inner.value)])
-    return IteratorVariable(list(reversed(containers.sequence_items(tx, args[0]))))
+        return iteration.iterate_dict(tx, inner, backwards=True)
+    if isinstance(inner, ConstantVariable):
+        try:
+            values = reversed(inner.value)
+        except TypeError as error:
+            raise UserRaise(user_error(TypeError, *error.args)) from None
+        return IteratorVariable([constant(v) for v in values], None, type(values))
+    if not isinstance(inner, (ListVariable, TupleVariable)):
+        raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
+    kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
+    return IteratorVariable(list(reversed(inner.items)), inner, kind)
 
 
 @constructs(object)

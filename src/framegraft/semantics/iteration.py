@@ -49,21 +49,33 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
             raise GraphBreak("unsupported_iterator", "iteration through __getitem__")
         obj = inner
     if isinstance(obj, TensorVariable):
-        return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items)
+        return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items, None, type(iter(())))
     if isinstance(obj, (ListVariable, TupleVariable)):
         # A list may change while it is iterated: share the items, don't copy them.
-        return IteratorVariable(obj.items, obj)
+        return IteratorVariable(obj.items, obj, type(iter([] if isinstance(obj, ListVariable) else ())))
     if isinstance(obj, DictVariable):
-        return IteratorVariable([key for key, _ in complete(tx, obj).values()], obj)
+        return iterate_dict(tx, obj)
     if isinstance(obj, SetVariable):
-        return IteratorVariable(containers.ordered_items(obj), obj)
+        return IteratorVariable(containers.ordered_items(obj), obj, type(iter(set())))
     if isinstance(obj, ConstantVariable):
         try:
             values = list(obj.value)
         except TypeError as error:
             raise UserRaise(user_error(TypeError, *error.args)) from None
-        return IteratorVariable([constant(v) for v in values], obj)
+        return IteratorVariable([constant(v) for v in values], obj, type(iter(obj.value)))
     raise GraphBreak("unsupported_iterator", f"iter() of a {obj.python_type().__name__}")
+
+
+_BACKWARDS = type(reversed([]))
+_DICT_ITERATORS = {"": type(iter({})), "values": type(iter({}.values())), "items": type(iter({}.items()))}
+_REVERSED_ITERATORS = {"": type(reversed({})), "values": type(reversed({}.values())), "items": type(reversed({}.items()))}
+
+
+def iterate_dict(tx: Any, d: DictVariable, view: str = "", backwards: bool = False) -> IteratorVariable:
+    """An iterator over a dict, its values or its items, which sees what happens to the dict."""
+    keys = [key for key, _ in complete(tx, d).values()]
+    kinds = _REVERSED_ITERATORS if backwards else _DICT_ITERATORS
+    return IteratorVariable(keys[::-1] if backwards else keys, d, kinds[view], view)
 
 
 def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> VariableTracker:
@@ -77,10 +89,17 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
     if isinstance(iterator, IteratorVariable):
         if isinstance(iterator.origin, (DictVariable, SetVariable)) and iterator.origin.changes != iterator.changes:
             _check_unchanged(iterator, iterator.origin)
+        if iterator.kind is _BACKWARDS and iterator.items != iterator.origin.items[::-1]:  # type: ignore[union-attr]
+            raise GraphBreak("unsupported_iterator", "a list that changes while reversed() goes over it")
         if iterator.index < len(iterator.items):
             iterator.index += 1
             tx.state.dirty += 1
-            return iterator.items[iterator.index - 1]
+            item = iterator.items[iterator.index - 1]
+            if not iterator.view:
+                return item
+            assert isinstance(iterator.origin, DictVariable)
+            key, value = iterator.origin.items[containers.hash_key(tx, item)]
+            return value if iterator.view == "values" else TupleVariable([key, value])
         return None
     if isinstance(iterator, CombinedIteratorVariable):
         tx.state.dirty += 1
@@ -112,6 +131,8 @@ def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
     if isinstance(origin, SetVariable):
         raise GraphBreak("unsupported_iterator", "a set that changes while it is iterated")
     now = list(origin.items.values())
+    if iterator.kind in _REVERSED_ITERATORS.values():
+        now.reverse()
     if any((a[0] if isinstance(a, tuple) else a) is not b for a, b in zip(now, iterator.items, strict=True)):
         raise GraphBreak("unsupported_iterator", "a container that changes its keys while it is iterated")
     iterator.changes = origin.changes

@@ -165,6 +165,8 @@ def container_delitem(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTr
 @method(DictVariable, "__init__")
 @method(SetVariable, "__init__")
 def container_init(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
+    if isinstance(obj, SetVariable) and obj.cls is not set:
+        raise GraphBreak("unsupported_builtin_method", "frozenset.__init__()")
     if isinstance(obj, ListVariable):
         obj.items[:] = iteration.unpack_iterable(tx, args[0]) if args else []
         containers.changing(tx, obj)
@@ -248,12 +250,12 @@ def view_items(tx: Any, view: ViewVariable) -> list[VariableTracker]:
 
 @method(ViewVariable, "__iter__")
 def view_iter(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
-    return IteratorVariable(view_items(tx, obj))
+    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind)
 
 
 @method(ViewVariable, "__reversed__")
 def view_reversed(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
-    return IteratorVariable(view_items(tx, obj)[::-1])
+    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind, backwards=True)
 
 
 @method(ViewVariable, "__len__")
@@ -510,6 +512,11 @@ def object_eq(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
     if isinstance(obj, ConstantVariable) and isinstance(args[0], ConstantVariable):
         return operators.fold(type(obj.value).__eq__, [obj, args[0]])
     raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.__eq__")
+
+
+@method(VariableTracker, "__call__")
+def object_call(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
+    return calls.call(tx, obj, args, kwargs)
 
 
 @method(VariableTracker, "__hash__")

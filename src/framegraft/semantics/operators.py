@@ -249,6 +249,8 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
             return constant(truth(tx, calls.call(tx, method, [item], {})))
     if isinstance(inner, ConstantVariable) and isinstance(item, ConstantVariable):
         return fold(operator.contains, [inner, item])
+    if isinstance(inner, ConstantVariable) and isinstance(inner.value, (str, bytes)):
+        raise GraphBreak("raised_exception", f"a {item.python_type().__name__} looked for in a {inner.python_type().__name__}")
     if isinstance(inner, DictVariable):
         return constant(containers.dict_get(tx, inner, item) is not None)
     if isinstance(inner, SetVariable):
