@@ -53,7 +53,6 @@ SAMPLES: dict[str, tuple[str, ...]] = {
     "classmethod": ("classmethod(named)",),
     "type": ("int", "Plain"),
     "object": ("object()", "Plain(2)"),
-    "super": ("super(Plain, Plain(2))",),
     "ValueError": ("ValueError(1, 'a')",),
     "KeyError": ("KeyError('k')",),
     "StopIteration": ("StopIteration(4)",),

@@ -413,6 +413,12 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.call(1)
         cg.store_temp(t)
         return
+    if t.cls is types.MappingProxyType:
+        cg.load_object(t.cls)
+        cg.load(t.payload)  # type: ignore[arg-type]
+        cg.call(1)
+        cg.store_temp(t)
+        return
     if t.cls is types.SimpleNamespace:
         cg.load_object(t.cls)
         cg.call(0)

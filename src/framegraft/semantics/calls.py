@@ -171,7 +171,7 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
         raise GraphBreak("raised_exception", f"{value.__qualname__} of a {obj.python_type().__name__}")
     if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
         plain = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
-        return operators.fold(value, [obj, *plain], {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
+        return operators.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
     if value.__objclass__ is object and not isinstance(obj, (ObjectVariable, ExceptionVariable)) and (
             getattr(obj.python_type(), value.__name__, None) is not value):
         raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of a {obj.python_type().__name__}")
@@ -180,6 +180,7 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
 
 def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     args, kwargs = realize_all(tx, args, kwargs)
+    arity.check(value, len(args), kwargs)
     owner = value.__self__
     if isinstance(owner, type) and value.__name__ == "__new__":
         return new_object(tx, owner, args, kwargs)
