@@ -41,7 +41,7 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
