@@ -98,7 +98,7 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
     if fn in _INPLACE:
         return inplace(tx, fn, *args)
     if fn in _BINARY:
-        return binary(tx, fn, *args)
+        return binary(tx, fn, args[0], args[1])
     if fn in _UNARY:
         method = attributes.special_method(tx, args[0], _UNARY[fn])
         if method is None:
