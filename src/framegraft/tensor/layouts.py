@@ -7,6 +7,7 @@ torch's own kernel: it computes sizes and strides, and touches no data. Products
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import torch
@@ -82,6 +83,45 @@ def _addmm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     return _fresh(mode, shape, a)
 
 
+def _linear(mode: Any, args: list[Any], kwargs: dict) -> Any:
+    """y = x A^T + b: torch takes four operations for it."""
+    if kwargs or len(args) not in (2, 3) or type(args[1]) is not FakeTensor:
+        return NotImplemented
+    source, weight, bias = (*args, None)[:3]
+    given = (weight, source) if bias is None else (bias, weight, source)
+    dtype = weight.dtype
+    if dtype not in _FLOATS or not all(_is_plain(mode, t) and t.dtype is dtype for t in given):
+        return NotImplemented
+    if weight.dim() != 2 or source.dim() < 2 or source.shape[-1] != weight.shape[1] or not source.is_contiguous() or not source.numel():
+        return NotImplemented
+    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
+        return NotImplemented
+    return _fresh(mode, (*source.shape[:-1], weight.shape[0]), source)
+
+
+def _matmul(mode: Any, args: list[Any], kwargs: dict) -> Any:
+    """Batches of matrices, of one batch shape."""
+    if kwargs or len(args) != 2 or type(args[1]) is not FakeTensor or args[1].dim() < 3 or not _operands(mode, tuple(args), args[1].dim()):
+        return NotImplemented
+    a, b = args
+    if a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2] or not a.numel() or not b.numel():
+        return NotImplemented
+    return _fresh(mode, (*a.shape[:-1], b.shape[-1]), a)
+
+
+_WHOLE: dict[Any, Any] = {torch._C._nn.linear: _linear, torch.matmul: _matmul, operator.matmul: _matmul}
+
+
+def whole(mode: Any, target: Any, args: list[Any], kwargs: dict) -> Any:
+    """The fake result of a function that torch makes of several operations; only where no gradient and no cast is at work."""
+    rule = _WHOLE.get(target)
+    if rule is None or torch.is_autocast_enabled("cpu"):
+        return NotImplemented
+    if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
+        return NotImplemented
+    return rule(mode, args, kwargs)
+
+
 def _clone(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     source, form = args[0], kwargs.get("memory_format")
     if len(args) != 1 or not _is_plain(mode, source) or set(kwargs) - {"memory_format"}:
@@ -153,4 +193,4 @@ def rules() -> dict[Any, Any]:
     return table | {func: _viewing(func) for func in views}
 
 
-__all__ = ["rules"]
+__all__ = ["rules", "whole"]
