@@ -191,6 +191,9 @@ def _call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
     return module(*args, **kwargs)
 
 
+_call_module._framegraft_shows = lambda module, *_: type(module).forward  # type: ignore[attr-defined]
+
+
 def _restore_module(module: Any, compiler: Any, fullgraph: bool, dynamic: bool | None) -> Any:
     return _compile_object(context_for(compiler, fullgraph, dynamic), module)
 

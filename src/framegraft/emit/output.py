@@ -13,7 +13,7 @@ from ..model.source import Source, instr
 from ..model.value import MISSING, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
-from .codegen import Codegen, children
+from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, resume_code
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
@@ -248,6 +248,8 @@ class Segment:
             cg.op("LOAD_FAST", part.prefix + CELL + name)
         for name in point.names:
             cg.op("LOAD_FAST", part.prefix + name)
+        if len(self.frames) > 1:
+            self._forget([*stack_names, *(part.prefix + name for name in (part.bound if part.prefix else ()))])
         cg.call(len(point.arguments))
         return cg.out[-1]
 
@@ -286,11 +288,27 @@ class Segment:
         self._push_stack(stack)
         for effect, names in prepared:
             effect.store(cg, names)
+        self._none_left_open()
         fx.restore_modes(cg, state)
         for name, temp in saved:
             cg.op("LOAD_FAST", temp)
             cg.op("STORE_FAST", name)
+        if len(self.frames) > 1:
+            self._forget([*cg.graph_outputs.values(), *(f"__temp_{i}" for i in range(1, cg.counter + 1))])
         return False
+
+    def _forget(self, names: list[str]) -> None:
+        """What only inner frames hold must not outlive them."""
+        for name in names:
+            self.cg.op("LOAD_CONST", None)
+            self.cg.op("STORE_FAST", name)
+
+    def _none_left_open(self) -> None:
+        """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, which the trace does not see."""
+        for generator in self.state.generators:
+            waits = generator.started and not generator.finished and generator.frame.inst.handler is not None
+            if waits and id(generator) not in self.cg.temps:
+                raise Unreconstructible("a generator that dies inside of a try or with statement")
 
     def _push_stack(self, stack: list[VariableTracker]) -> None:
         cg = self.cg
@@ -377,6 +395,7 @@ class Segment:
         wanted = [*changed.values(), *reversed(stack)]
         if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):
             return False
+        self._none_left_open()
         self._call_graph(outputs)
         for name in changed:
             self.cg.op("STORE_FAST", name)

@@ -41,11 +41,11 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, modules, optim, torchops  # noqa: F401
+from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
-from ..tensor.modes import Modes
+from ..tensor.modes import Modes, no_saved_tensor_hooks
 from . import records, skip
 from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
@@ -72,7 +72,8 @@ def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             _lock.release()
             return found
     try:
-        return _convert(ctx, fn, args)
+        with no_saved_tensor_hooks():
+            return _convert(ctx, fn, args)
     finally:
         _lock.release()
 
