@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 import types
+from typing import Any
 
 import torch
 
