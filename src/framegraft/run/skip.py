@@ -80,6 +80,11 @@ def unwrapped(fn: types.FunctionType) -> Any:
     return None
 
 
+def is_library(path: str) -> bool:
+    """Whether a file belongs to torch, the standard library or the tracer, not to the program."""
+    return path.startswith((*_TORCH, *_SELF, "<")) or path.startswith(_STDLIB) and "site-packages" not in path
+
+
 def _computes(code: types.CodeType) -> bool:
     """Whether a function of torch.nn.modules may run in a model's forward pass; others build, print and save modules."""
     name = code.co_name
