@@ -51,6 +51,7 @@ from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
 calls.SKIP.append(skip.inline_reason)
+calls.UNWRAP.append(skip.unwrapped)
 _next_number = 0  # of graphs and resume functions
 _pins = itertools.count(1)
 _lock = threading.RLock()
