@@ -71,3 +71,17 @@ def constructs(*classes: type) -> Any:
         return handler
 
     return register
+
+
+# Modules of C functions whose reason is known better: the first part of the module's name -> reason.
+_FOREIGN = {
+    "numpy": "numpy_call", "random": "random_call", "_random": "random_call", "io": "io_call", "_io": "io_call", "posix": "io_call",
+    "nt": "io_call", "socket": "io_call", "_socket": "io_call", "time": "io_call", "select": "io_call", "mmap": "io_call",
+}
+
+
+def unknown(module: str, what: str, otherwise: str = "unknown_c_function") -> GraphBreak:
+    """The break for code in C of which nothing is known but its module."""
+    if module.startswith("numpy.random"):
+        return GraphBreak("random_call", what)
+    return GraphBreak(_FOREIGN.get(module.partition(".")[0], otherwise), what)

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
-from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR
+from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR, unknown
 from ..model.source import BUILTINS, pinned
 from ..model.value import (
     MISSING,
@@ -104,7 +104,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
     if is_builtin_method(method):
-        raise GraphBreak("unknown_c_function", f"a {fn.cls.__name__} called")
+        raise unknown(fn.cls.__module__, f"a {fn.cls.__name__} called")
     tx.state.waiting = waiting
     return call(tx, method, args, kwargs)
 
@@ -182,7 +182,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
         if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
-    raise GraphBreak("unknown_c_function", f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
+    raise unknown(value.__module__ or "", f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
 
 
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
@@ -218,7 +218,8 @@ def call_method(
             plain = None
         if plain is not None:
             return operators.fold(getattr(target.value, name), plain, named)
-    raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.{name}")
+    otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
+    raise unknown(obj.python_type().__module__, f"{obj.python_type().__name__}.{name}", otherwise)
 
 
 def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:
