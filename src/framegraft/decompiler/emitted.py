@@ -17,6 +17,7 @@ from typing import Any
 
 from ..bytecode.flow import stack_use
 from ..errors import DecompileError
+from . import runtime
 from .conditions import none_test
 from .expressions import RULES
 from .graph import Graph
@@ -26,7 +27,7 @@ from .verify import QUIET
 from .walker import Walker
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
-RUNTIME = "framegraft.decompiler.runtime"
+RUNTIME = runtime.__name__  # it is loaded here, so that the code that imports it need not run anything
 _MARKS = re.compile(r"__(?:_stack\d|_cell_|temp_\d|stack_\d|graph_out_\d|compiled_fn_\d|resume_at_\d|fg__|failure\b)")
 _PASSING = re.compile(r"__(?:temp_|stack_|graph_out_|frame\d|failure\b)")  # variables of the engine that just pass values on
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_SUBSCR")
@@ -37,9 +38,13 @@ def is_emitted(code: Any) -> bool:
     if code.co_name.startswith("<resume in ") or any(map(_MARKS.match, (*code.co_varnames, *code.co_names))):
         return True
     g = Graph(code)
-    if g.ops[0] == "RETURN_GENERATOR" and "JUMP" in (g.ops[1], g.ops[3]):
+    if g.ops[0] == "RETURN_GENERATOR" and "JUMP" in (g.ops[1], *g.ops[3:4]):
         return True  # a generator that goes on in the middle
-    return any(op == "LOAD_CLOSURE" and g.ops[i + 1] == "LOAD_ATTR" for i, op in enumerate(g.ops))
+    if any(op == "LOAD_CLOSURE" and g.ops[i + 1] == "LOAD_ATTR" for i, op in enumerate(g.ops)):
+        return True
+    # The compiler knows the columns of all that has a line, but for a generator's beginning.
+    places = [inst.positions for inst in g.insts if inst.op != "RETURN_GENERATOR"]
+    return any(place and place[0] is not None and place[2] is None for place in places)
 
 
 class _Branchy(Exception):
@@ -447,7 +452,9 @@ class Emitter(Walker):
             return known
         arguments = ast.arguments([], [], None, [], [], None, [])
         closure = ast.Attribute(ast.Lambda(arguments, ast.Name(self.name(name), LOAD)), "__closure__", LOAD)
-        return ast.Subscript(closure, ast.Constant(0), LOAD)
+        made = ast.Subscript(closure, ast.Constant(0), LOAD)
+        made.is_cell = True  # type: ignore[attr-defined]
+        return made
 
     def op_STORE_CELL(self, i: int, inst: Any, state: _State, out: list) -> int:
         self.cells[inst.arg] = self.take(state.stack.pop())
@@ -637,21 +644,23 @@ class Emitter(Walker):
 
     def op_MAKE_FUNCTION(self, i: int, inst: Any, state: _State, out: list) -> int:
         stack, flags = state.stack, inst.arg or 0
-        if not flags & 8 or not self.cells:
-            closure = self.take(stack[-2]) if flags & 8 else None
+        operands = {}
+        at = len(stack) - 1
+        for flag, name in ((8, "closure"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
+            if flags & flag:
+                at -= 1
+                operands[name] = stack[at]
+        if all(_is_display(name, node) for name, node in operands.items()):
             RULES["MAKE_FUNCTION"](self, inst, stack, None)
             if isinstance(stack[-1], Function):
-                stack[-1].closure = closure
+                stack[-1].closure = operands.get("closure")
             return i + 1
-        code = self.take(stack.pop())
-        closure = self.take(stack.pop())
-        notes = self.take(stack.pop()) if flags & 4 else None
-        if isinstance(notes, ast.Tuple):
-            notes = ast.Dict(list(notes.elts[::2]), notes.elts[1::2])
-        kwdefaults = self.take(stack.pop()) if flags & 2 else None
-        defaults = self.take(stack.pop()) if flags & 1 else None
-        none = ast.Constant(None)
-        stack.append(self.call_runtime("function", code, closure, defaults or none, kwdefaults or none, notes or none))
+        values = {name: self.take(node) for name, node in operands.items()}
+        code = self.take(stack[-1])
+        del stack[at:]
+        call = self.call_runtime("function", code, values.pop("closure", ast.Tuple([], LOAD)))
+        call.keywords = [ast.keyword(name, value) for name, value in values.items()]  # type: ignore[attr-defined]
+        stack.append(call)
         return i + 1
 
     def reach(self, method: str, i: int, inst: Any, state: _State, out: list, count: int = 1) -> int:
@@ -847,3 +856,10 @@ def _mentions(item: Any, name: str) -> bool:
         nodes = [getattr(item, slot, None) for slot in item.__slots__]
         return any(isinstance(n, ast.AST) and _mentions(n, name) for n in nodes)
     return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(item))
+
+
+def _is_display(name: str, node: Any) -> bool:
+    """Whether an operand of MAKE_FUNCTION is what the compiler writes for a ``def``."""
+    if name == "kwdefaults":
+        return isinstance(node, ast.Dict)
+    return isinstance(node, ast.Tuple) and (name != "closure" or all(getattr(cell, "is_cell", False) for cell in node.elts))

@@ -83,11 +83,10 @@ def leave(exit: Any, error: BaseException) -> Any:
 
 
 def function(code: Any, closure: tuple, defaults: tuple | None = None, kwdefaults: dict | None = None,
-             annotations: dict | None = None) -> FunctionType:
-    """A function of the caller's globals with the very cells of ``closure``."""
+             annotations: tuple = ()) -> FunctionType:
+    """A function of the caller's globals with the very cells of ``closure``. ``annotations``: names and values in turn."""
     made = FunctionType(code, sys._getframe(1).f_globals, code.co_name, defaults, closure)
     made.__qualname__ = code.co_qualname
     made.__kwdefaults__ = kwdefaults
-    if annotations is not None:
-        made.__annotations__ = annotations
+    made.__annotations__ = dict(zip(annotations[::2], annotations[1::2], strict=True))
     return made

@@ -11,6 +11,7 @@ import ast
 from types import CodeType
 from typing import Any
 
+from ..bytecode.ir import Instruction
 from ..errors import DecompileError
 from .blocks import NOWHERE, Block, awaited, breaks, continues, leave, peel
 from .conditions import Conditions
@@ -28,10 +29,10 @@ from .tries import Tries
 class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
     """Decompiles one code object; code objects inside of it get walkers of their own."""
 
-    def __init__(self, code: CodeType, parent: Walker | None = None) -> None:
+    def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None) -> None:
         self.code = code
         self.parent = parent
-        self.g = Graph(code)
+        self.g = Graph(code, insts)
         self.has_lines = self.g.has_lines
         self.budget = 40 * self.g.n + 4000
         self.is_genexpr = code.co_name == "<genexpr>"

@@ -151,9 +151,12 @@ class InstructionTranslator:
         inst = self.inst
         handler = inst.handler
         value = raised.value
-        if isinstance(value, ExceptionVariable) and not value.raised:
-            set_context(self.state, value)
-            value.raised = True
+        if isinstance(value, ExceptionVariable):
+            if not value.raised:
+                set_context(self.state, value)
+                value.raised = True
+            if inst.op != "RERAISE" and not (inst.op == "RAISE_VARARGS" and inst.arg == 0):
+                value.trace.append((self.code, self.line()))
         if handler is None:
             raise raised
         del self.stack[handler.depth :]

@@ -41,6 +41,7 @@ class TraceState:
         self.frames: list = []
         self.builder: Any = None
         self.exceptions: list = []  # what sys.exception() would give, innermost last
+        self.generators: list = []  # made in the trace
         self.traced_calls = 0
         self.steps = 0
         self.lines: set[tuple[CodeType, int]] | None = None  # what was traced, while somebody wants to know
