@@ -91,14 +91,15 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     code = fn.__code__
     if code.co_flags & (frames.CO_GENERATOR | frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
         _native.set_skip(code, None, True)
-        return None
+        kind = "coroutine" if code.co_flags & frames.CO_COROUTINE else "generator"
+        return _left_alone(ctx, fn, args, GraphBreak("skipped_frame", f"a {kind} function: its frame lives on between calls"))
     entries = [e for e in _native.cache_entries(code) if e.ctx is ctx]
     if entries:
         _log_recompile(code, entries, args, fn)
         if config.error_on_recompile:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
-        return _over_limit(ctx, code, len(entries))
+        return _over_limit(ctx, fn, args, entries)
     capture = records.begin(code, entries, args, fn)
     try:
         ensure_calibrated()
@@ -129,6 +130,9 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         if isinstance(error, BackendCompilerFailed) and config.suppress_errors:
             warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=4)
             capture.outcome = "eager"
+            broken = GraphBreak("backend_failed", f"{error.backend_name}: {error.detail}")
+            broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+            records.note_break(broken, code, capture)
             _native.set_skip(code, None, True)
             return None
         raise
@@ -147,15 +151,27 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         return None
 
 
-def _over_limit(ctx: Any, code: types.CodeType, count: int) -> None:
+def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list) -> None:
+    code = fn.__code__
     if ctx.fullgraph:
-        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.cache_size_limit)")
+        raise RecompileLimitExceeded(f"{code.co_qualname} has {len(entries)} entries (config.cache_size_limit)")
     if code not in records.WARNED:
         records.WARNED.add(code)
         text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit cache_size_limit "
                 f"({config.cache_size_limit}); further calls that fit no entry run in eager mode")
         warnings.warn(text, stacklevel=4)
+        _left_alone(ctx, fn, args, GraphBreak("cache_limit", f"{len(entries)} entries"), entries)
     return None
+
+
+def _left_alone(ctx: Any, fn: types.FunctionType, args: tuple, why: GraphBreak, entries: list | None = None) -> None:
+    """Put down that a frame runs in eager mode, and why."""
+    code = fn.__code__
+    why.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+    capture = records.begin(code, entries or [], args, fn)
+    capture.outcome = "eager"
+    records.note_break(why, code, capture)
+    records.end(capture)
 
 
 def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) -> None:
