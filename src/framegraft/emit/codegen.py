@@ -605,13 +605,15 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
         cg.call(2)
     elif t.view:
         raise Unreconstructible("an iterator over a view of a dict")
-    elif t.kind in (type(reversed([])), type(reversed(()))):
+    elif t.kind in (type(reversed([])), type(reversed(()))) and origin is not None:
         if t.items != origin.items[::-1]:  # type: ignore[union-attr]
             raise Unreconstructible("a reversed iterator over a list that has changed")
         cg.load_object(new_reversed)
         cg.load(origin)  # type: ignore[arg-type]
         cg.op("LOAD_CONST", t.index)
         cg.call(2)
+    elif t.kind not in (type(iter([])), type(iter(()))):
+        raise Unreconstructible(f"a {t.kind.__name__}")
     else:
         cg.load_object(iter)
         cg.load_many(t.items[t.index :])

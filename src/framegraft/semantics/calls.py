@@ -430,6 +430,8 @@ def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn:
     inner.breakable = waiting
     if code.co_flags & frames.CO_GENERATOR:
         inner.breakable = False
+        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, code.co_qualname):
+            raise GraphBreak("untraceable_call", "a generator of a function that was given another name")
         made = GeneratorVariable(inner)
         tx.state.generators.append(made)
         return made

@@ -12,7 +12,6 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR
 from ..model.value import (
-    MISSING,
     ConstantVariable,
     DictVariable,
     FunctionVariable,
@@ -232,39 +231,17 @@ def dict_delete(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTrack
 
 
 def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
+    """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods."""
     inner = payload_of(tracker)
     if isinstance(inner, DictVariable):
-        return list(complete(tx, inner).values())
-    keys = attributes.special_method(tx, tracker, "keys")
-    if keys is None:
+        own = isinstance(tracker, ObjectVariable) and isinstance(attributes.mro_lookup(tx, tracker.cls, "__iter__"), types.FunctionType)
+        if not own:
+            return list(complete(tx, inner).values())
+    method = attributes.special_method(tx, tracker, "keys")
+    if method is None:
         raise UserRaise(user_error(TypeError, f"'{tracker.python_type().__name__}' object is not a mapping"))
-    raise GraphBreak("unsupported_iterator", f"the items of a {tracker.python_type().__name__}")
-
-
-_OWN_CLASS = (collections.OrderedDict, collections.defaultdict)
-
-
-def like(tx: Any, obj: VariableTracker, payload: DictVariable) -> VariableTracker:
-    """A dict with the class of ``obj``, as ``copy`` and ``|`` make it (CPython: odict_copy, defdict_copy, dict_or)."""
-    if not isinstance(obj, ObjectVariable) or not issubclass(obj.cls, _OWN_CLASS):
-        return payload  # dict's own methods make plain dicts, whatever class they are called on
-    if obj.cls not in _OWN_CLASS:
-        raise GraphBreak("unsupported_builtin_method", f"copying a {obj.cls.__name__}")
-    made = ObjectVariable(MISSING, obj.cls)
-    made.payload = payload
-    if obj.cls is collections.defaultdict:
-        made.attrs["default_factory"] = attributes.get_attr(tx, obj, "default_factory")
-    tx.state.dirty += 1
-    return made
-
-
-def merge(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """``left | right`` of two dicts."""
-    merged = dict(complete(tx, payload_of(left)))  # type: ignore[arg-type]
-    for key, (k, v) in complete(tx, payload_of(right)).items():  # type: ignore[arg-type]
-        merged[key] = (merged[key][0] if key in merged else k, v)
-    own = isinstance(left, ObjectVariable) and issubclass(left.cls, _OWN_CLASS)
-    return like(tx, left if own else right, DictVariable(merged))
+    keys = [realize(k, tx.state) for k in ITERATE[0](tx, realize(calls.call(tx, method, [], {}), tx.state))]
+    return [(key, get_item(tx, tracker, key)) for key in keys]
 
 
 # -- sets
