@@ -1,5 +1,6 @@
 """Small programs that once differed from eager mode: what the fuzzer found, shrunk."""
 
+import collections
 import contextlib
 import itertools
 import operator
@@ -250,3 +251,16 @@ def test_wrong_arguments_of_builtins(n):
         except TypeError as error:
             texts.append(str(error).rpartition(".")[2])
     return texts, [].__eq__(1), (1).__eq__("a"), {}.__eq__([])
+
+
+class Counted(dict):
+    pass
+
+
+@differential(lambda: (Counted(a=1), collections.OrderedDict(b=2), {1, 2}))
+def test_views_of_subclasses(d, ordered, s):
+    made = Counted(k=1)
+    keys, values = made.keys(), made.values()
+    made["l"] = 2
+    s.__init__([7])
+    return d.keys(), ordered.items(), type(ordered.items()).__name__, type(iter(ordered)).__name__, made, keys, values, s

@@ -325,7 +325,7 @@ def children(tracker: Any) -> list:
     if isinstance(tracker, SetVariable):
         return list(tracker.items.values())
     if isinstance(tracker, (ViewVariable, TracebackVariable)):
-        return [tracker.of]
+        return [tracker.holder]
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
         return [*found, *(p for p in (tracker.payload, tracker.namespace) if p is not None)]
@@ -403,7 +403,7 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.load_object(t.value)
         return
     if isinstance(t, ViewVariable):
-        cg.load(t.of)
+        cg.load(t.holder)
         cg.op("LOAD_ATTR", t.kind)
         cg.call(0)
         return
@@ -567,6 +567,8 @@ def _super(cg: Codegen, t: SuperVariable) -> None:
 def _iterator(cg: Codegen, t: IteratorVariable) -> None:
     origin = t.origin
     backwards = t.kind.__name__.startswith("dict_reverse")
+    if t.kind.__name__ == "odict_iterator":
+        raise Unreconstructible("an iterator over an OrderedDict")
     if isinstance(origin, (ListVariable, TupleVariable)) and origin.items is t.items:
         cg.load_object(new_iterator)
         cg.load(origin)

@@ -230,7 +230,9 @@ def call_method(
         handler = METHODS.get((cls, name))
         if handler is not None:
             arity.check_method(owner or target.python_type(), name, len(args), kwargs)
-            return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
+            result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
+            if result is not None:
+                return result
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
         try:
             plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]

@@ -12,6 +12,7 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR
 from ..model.value import (
+    MISSING,
     ConstantVariable,
     DictVariable,
     FunctionVariable,
@@ -242,6 +243,32 @@ def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTrack
         raise UserRaise(user_error(TypeError, f"'{tracker.python_type().__name__}' object is not a mapping"))
     keys = [realize(k, tx.state) for k in ITERATE[0](tx, realize(calls.call(tx, method, [], {}), tx.state))]
     return [(key, get_item(tx, tracker, key)) for key in keys]
+
+
+_OWN_CLASS = (collections.OrderedDict, collections.defaultdict)
+
+
+def like(tx: Any, obj: VariableTracker, payload: DictVariable) -> VariableTracker:
+    """A dict with the class of ``obj``, as ``copy`` and ``|`` make it (CPython: odict_copy, defdict_copy, dict_or)."""
+    if not isinstance(obj, ObjectVariable) or not issubclass(obj.cls, _OWN_CLASS):
+        return payload  # dict's own methods make plain dicts, whatever class they are called on
+    if obj.cls not in _OWN_CLASS:
+        raise GraphBreak("unsupported_builtin_method", f"copying a {obj.cls.__name__}")
+    made = ObjectVariable(MISSING, obj.cls)
+    made.payload = payload
+    if obj.cls is collections.defaultdict:
+        made.attrs["default_factory"] = attributes.get_attr(tx, obj, "default_factory")
+    tx.state.dirty += 1
+    return made
+
+
+def merge(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """``left | right`` of two dicts."""
+    merged = dict(complete(tx, payload_of(left)))  # type: ignore[arg-type]
+    for key, (k, v) in complete(tx, payload_of(right)).items():  # type: ignore[arg-type]
+        merged[key] = (merged[key][0] if key in merged else k, v)
+    own = isinstance(left, ObjectVariable) and issubclass(left.cls, _OWN_CLASS)
+    return like(tx, left if own else right, DictVariable(merged))
 
 
 # -- sets
