@@ -9,7 +9,7 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
 from ..interp.frame import origin_of
 from ..interp.unwind import PreviousException
-from ..model.source import instr
+from ..model.source import Source, instr
 from ..model.value import MISSING, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
@@ -63,11 +63,15 @@ class Segment:
         self.graph_call: Instruction | None = None
         self.graph_name = ""
         self.module: Any = None
+        self.loads = (0, 0)  # where in the code the graph's inputs are loaded
+        self.forwards = False  # the code only returns the graph's only result
+        self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
 
     # -- a finished trace
 
     def finish_return(self, value: VariableTracker) -> None:
-        self._state([value], {})
+        quick = self._state([value], {})
+        self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
         self.cg.op("RETURN_VALUE")
         self._rescue()
 
@@ -80,6 +84,29 @@ class Segment:
         if self.module is not None:
             compile_graph(self.graph_name, self.module, graph.inputs, graph.changed_inputs())
         return self.cg.out
+
+    def inputs(self) -> list[Source]:
+        """Where the graph's inputs come from."""
+        return [tracker.source for tracker in self.state.graph.inputs]
+
+    def with_inputs(self) -> tuple[list[Instruction], list[Source], list[str]]:
+        """The code for a caller that has the graph's inputs at hand: the guards have just met them.
+
+        Returns the instructions, the inputs that they take, and the names of the parameters for these. No inputs: loading
+        them costs no more than passing them.
+        """
+        start, end = self.loads
+        sources = self.inputs()
+        if end - start <= len(sources):
+            return self.cg.out, [], []
+        loads, passed = [], []
+        for source in sources:
+            if source.access == "ARG":
+                loads.append(instr("LOAD_FAST", source.key[1]))
+                continue
+            loads.append(instr("LOAD_FAST", f"__graph_in_{len(passed)}"))
+            passed.append(source)
+        return self.cg.out[:start] + loads + self.cg.out[end:], passed, [f"__graph_in_{i}" for i in range(len(passed))]
 
     # -- a broken trace
 
@@ -228,7 +255,8 @@ class Segment:
 
     # -- the state at the end of the trace
 
-    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> None:
+    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> bool:
+        """Whether the graph's outputs are all there is."""
         state, cg = self.state, self.cg
         effects = fx.collect(state)
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
@@ -238,7 +266,7 @@ class Segment:
         outputs = _graph_values(uses)
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
-                return
+                return True
             self._call_graph(outputs)
             for index, tracker in enumerate(outputs):
                 name = f"__graph_out_{index}"
@@ -267,6 +295,7 @@ class Segment:
             cg.op("STORE_FAST", name)
         if len(self.frames) > 1:
             self._forget([*cg.graph_outputs.values(), *(f"__temp_{i}" for i in range(1, cg.counter + 1))])
+        return False
 
     def _forget(self, names: list[str]) -> None:
         """What only inner frames hold must not outlive them."""
@@ -316,8 +345,10 @@ class Segment:
         self.module = graph.finish(outputs)
         self.graph_name = self.fresh("__compiled_fn")
         cg.op("LOAD_GLOBAL", self.graph_name)
+        start = len(cg.out)
         for tracker in graph.inputs:
             cg.load_source(tracker.source)
+        self.loads = (start, len(cg.out))
         cg.call(len(graph.inputs))
         self.graph_call = cg.out[-1]
         if outputs:
@@ -338,6 +369,7 @@ class Segment:
         cg.op("STORE_FAST", "__failure")
         self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
         if not state.graph.repeatable():
+            self.rescue = (rescue.raise_on, None)
             cg.load_object(rescue.raise_on)
             cg.op("LOAD_FAST", "__failure")
             cg.call(1)
@@ -345,7 +377,9 @@ class Segment:
             return
         cg.load_object(rescue.run_eager)
         cg.op("LOAD_FAST", "__failure")
-        cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes))
+        plan = rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes)
+        self.rescue = (rescue.run_eager, plan)
+        cg.load_object(plan)
         for name in root.code.co_freevars:
             cg.op("LOAD_CLOSURE", name)
         cg.op("BUILD_TUPLE", len(root.code.co_freevars))

@@ -144,7 +144,7 @@ class InstructionTranslator:
     def noted_step(self, inst: Instruction) -> None:
         self.step_hook(inst)
         if inst.positions and inst.positions[0] and self.state.lines is not None:
-            self.state.lines.add((self.code.co_filename, inst.positions[0]))
+            self.state.lines.add((self.code, inst.positions[0]))
 
     def unwind(self, raised: UserRaise) -> None:
         """Go on in the handler that covers the current instruction, or raise on (CPython: exception_unwind)."""

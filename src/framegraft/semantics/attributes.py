@@ -180,7 +180,10 @@ def _class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableT
     if name == "__class__":
         return wrap_class(tx, meta)
     if name in ("__mro__", "__bases__"):
-        tx.state.guards.add(pinned(cls).child("ATTR", name), "PY", _Same(getattr(cls, name)))
+        if name == "__mro__":
+            guard_mro(tx, cls)
+        else:
+            tx.state.guards.add(pinned(cls).child("ATTR", name), "PY", _Same(cls.__bases__))
         return wrap_constant(getattr(cls, name))
     if meta is not type:
         on_meta = mro_lookup(tx, meta, name)
@@ -243,7 +246,11 @@ def guard_bases(tx: Any, cls: type) -> None:
     """The trace has asked what ``cls`` inherits from: its MRO must stay."""
     if cls.__flags__ & _STATIC_FLAG and cls not in tx.state.known_bases:
         tx.state.known_bases.add(cls)
-        tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
+        guard_mro(tx, cls)
+
+
+def guard_mro(tx: Any, cls: type) -> None:
+    tx.state.guards.add(pinned(cls), "MRO", cls.__mro__)
 
 
 class _Same:
@@ -559,7 +566,7 @@ def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
     target = realize(obj.obj, tx.state)
     is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type) and issubclass(target.value, obj.start)
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
-    tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
+    guard_mro(tx, cls)
     mro = cls.__mro__
     for base in mro[mro.index(obj.start) + 1 :]:
         if name in base.__dict__:

@@ -382,6 +382,7 @@ def inline_call(
         source = tx.state.guards.pin(fn.source or pinned(value), value)
         held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
                 for i, cell in enumerate(value.__closure__ or ())]
+        tx.state.waiting = waiting
         return call(tx, wrap_pinned(tx, other), [*held, *args], kwargs)
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:

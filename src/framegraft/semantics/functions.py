@@ -353,7 +353,7 @@ def handle_introspection(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(print)
 def handle_print(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    raise GraphBreak("print_call", "print()")
+    raise GraphBreak("print_call", f"print({', '.join(f'{name}=...' for name in kwargs)})")
 
 
 def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:

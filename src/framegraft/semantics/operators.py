@@ -98,7 +98,7 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
     if fn in _INPLACE:
         return inplace(tx, fn, *args)
     if fn in _BINARY:
-        return binary(tx, fn, *args)
+        return binary(tx, fn, args[0], args[1])
     if fn in _UNARY:
         method = attributes.special_method(tx, args[0], _UNARY[fn])
         if method is None:
@@ -199,7 +199,11 @@ def truth(tx: Any, value: VariableTracker) -> bool:
             return True
         for name in ("__bool__", "__len__"):
             method = attributes.special_method(tx, value, name)
-            if method is not None and not (calls.is_builtin_method(method) and name == "__bool__"):
+            if method is not None and name == "__bool__" and calls.is_builtin_method(method):
+                if isinstance(value.value, enum.Enum):  # guarded by identity
+                    return type(value.value).__bool__(value.value)  # type: ignore[attr-defined]
+                raise GraphBreak("untraceable_call", f"the truth of a {value.cls.__name__}, which C code tells")
+            if method is not None:
                 result = realize(calls.call(tx, method, [], {}), tx.state)
                 return truth(tx, result)
         return True

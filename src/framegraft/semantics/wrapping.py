@@ -141,7 +141,7 @@ class VariableBuilder:
             return SliceVariable([self.wrap(getattr(value, n), source.child("ATTR", n)) for n in ("start", "stop", "step")])
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
-            inner = self.wrap(_PROXIED(value), source.child("PYCALL", _PROXIED))
+            inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
             tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
             return tracker
         if cls is super and value.__self__ is not None:
