@@ -363,7 +363,10 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
     kwargs: dict[str, VariableTracker] = {}
     if inst.arg:
         for key, value in core.mapping_items(tx, tx.pop()):
-            kwargs[core.need_constant(key, "a keyword name")] = value
+            name = core.need_constant(key, "a keyword name")
+            if not isinstance(name, str):
+                raise GraphBreak("raised_exception", "a keyword that is no string")
+            kwargs[name] = value
     args = core.unpack_iterable(tx, tx.pop())
     fn = tx.pop()
     tx.state.waiting = tx.breakable

@@ -472,7 +472,12 @@ class LaterCode:
         self._installed = installed
 
     def __call__(self) -> types.CodeType:
-        return self.holding(self.encoded())
+        recursion = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(recursion, 20_000))  # the program may be near its limit
+        try:
+            return self.holding(self.encoded())
+        finally:
+            sys.setrecursionlimit(recursion)
 
     def encoded(self) -> types.CodeType:
         for inst in self._instructions:

@@ -226,7 +226,9 @@ def call_method(
         handler = METHODS.get((cls, name))
         if handler is not None:
             arity.check_method(owner or target.python_type(), name, len(args), kwargs)
-            return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
+            result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
+            if result is not None:
+                return result
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
         try:
             plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
@@ -434,6 +436,8 @@ def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn:
     inner.breakable = waiting
     if code.co_flags & frames.CO_GENERATOR:
         inner.breakable = False
+        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, code.co_qualname):
+            raise GraphBreak("untraceable_call", "a generator of a function that was given another name")
         made = GeneratorVariable(inner)
         tx.state.generators.append(made)
         return made

@@ -517,6 +517,8 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
             values = reversed(inner.value)
         except TypeError as error:
             raise UserRaise(user_error(TypeError, *error.args)) from None
+        if isinstance(inner.value, range):
+            return iteration.get_iter(tx, constant(inner.value[::-1]))
         return IteratorVariable([constant(v) for v in values], None, type(values))
     if not isinstance(inner, (ListVariable, TupleVariable)):
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
