@@ -4,9 +4,13 @@ import collections.abc
 import contextlib
 import itertools
 import operator
+import sys
 import typing
 
+import pytest
 import torch
+
+import framegraft
 
 from .differential import differential
 
@@ -293,3 +297,65 @@ def test_views_of_subclasses(d, ordered, s):
     made["l"] = 2
     s.__init__([7])
     return d.keys(), ordered.items(), type(ordered.items()).__name__, type(iter(ordered)).__name__, made, keys, values, s
+
+
+@pytest.mark.parametrize("recursion", [1000])
+def test_many_breaks_in_a_loop(recursion):
+    def count(x):
+        for _ in range(3000):
+            x = x + 1
+            framegraft.graph_break()
+        return x
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(recursion)
+    try:
+        assert framegraft.compile(count, backend="eager")(torch.zeros(1)).item() == 3000
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def own_names(w):
+    del w
+    return sorted(locals())
+
+
+def names_of(w):
+    v = w + 1
+    return dict(locals())
+
+
+@differential(lambda: (3,))
+def test_callee_that_asks_for_its_locals(n):
+    return own_names(n), names_of(n), (lambda a: locals())(n)
+
+
+class Methods:
+    __slots__ = ()
+    total = 1
+
+    def f(self):
+        return 1
+
+    def g(self):
+        return 2
+
+
+@differential(lambda: (Methods(), Methods(), slice(1, [2]), slice(1, [2])))
+def test_methods_and_slices_compared(a, b, s, t):
+    texts = []
+    try:
+        a.total = 2
+    except AttributeError as error:
+        texts.append(str(error))
+    return a.f == a.f, a.f != a.f, a.f == b.f, a.f == a.g, [].append == [].append, s == t, s != t, texts
+
+
+@differential(lambda: ({"a": 0},))
+def test_duplicate_key_of_a_pattern(d):
+    class Keys:
+        KEY = "a"
+
+    match d:
+        case {Keys.KEY: y, "a": z}:
+            return y, z

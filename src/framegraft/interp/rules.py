@@ -450,7 +450,12 @@ def match_keys(tx: Tx, inst: Instruction) -> None:
     if not isinstance(subject, DictVariable):
         raise GraphBreak("unsupported_opcode", "match on a mapping that is no dict")
     values = []
+    seen: set = set()
     for key in keys:
+        hashed = core.hash_key(tx, realize(key, tx.state))
+        if hashed in seen:
+            raise UserRaise(user_error(ValueError, f"mapping pattern checks duplicate key ({hashed!r})"))
+        seen.add(hashed)
         found = core.dict_get(tx, subject, realize(key, tx.state))
         if found is None:
             tx.stack.append(NONE)

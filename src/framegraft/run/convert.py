@@ -562,6 +562,9 @@ def _looks_at_frame(code: types.CodeType) -> list[str]:
     return sorted(found)
 
 
+calls.LOOKS_AT_FRAME.append(_looks_at_frame)
+
+
 def _guard_aliases(state: TraceState) -> None:
     """Objects that the trace changed must not turn out to be the same as others that it took for distinct."""
     changed = {type(getattr(t, "value", None)) for t in state.mutated.values() if t.source is not None}

@@ -424,12 +424,15 @@ def inline_call(
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
 UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
+LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
 
 
 def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn: Any, waiting: bool = False) -> VariableTracker:
     if len(tx.state.frames) > MAX_DEPTH:
         raise GraphBreak("recursion", f"more than {MAX_DEPTH} calls deep")
+    if LOOKS_AT_FRAME[0](code):
+        raise GraphBreak("introspection", f"{code.co_qualname} may look at its own frame")
     inner = frames.InstructionTranslator(tx.state, code, scope)
     start_frame(inner, code, bound, closure)
     inner.fn = fn

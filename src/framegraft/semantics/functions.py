@@ -435,6 +435,8 @@ def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 
 @constructs(set, frozenset)
 def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].cls is frozenset:
+        return args[0]
     result = SetVariable({}, cls=cls)
     result.grown = not args or not isinstance(containers.payload_of(args[0]), (SetVariable, DictVariable))
     for item in iteration.unpack_iterable(tx, args[0]) if args else []:

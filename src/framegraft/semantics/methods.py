@@ -366,6 +366,8 @@ def set_clear(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTr
 
 @method(SetVariable, "copy")
 def set_copy(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    if obj.cls is frozenset:
+        return obj
     return SetVariable(dict(obj.items), cls=obj.cls)
 
 
