@@ -8,6 +8,7 @@ where the loop goes on. The result does the same, and the compiler could have ma
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from types import CodeType
 from typing import Any
 
@@ -63,7 +64,7 @@ def _without_cells(insts: list[Instruction]) -> list[Instruction]:
 
 
 def _without_jumps_to_the_next(insts: list[Instruction]) -> list[Instruction]:
-    idle = {id(inst) for inst, after in zip(insts, insts[1:], strict=False) if inst.op == "JUMP" and inst.target is after}
+    idle = {id(inst) for inst, after in pairwise(insts) if inst.op == "JUMP" and inst.target is after}
 
     def behind(inst: Instruction) -> Instruction:
         while id(inst) in idle:
