@@ -35,16 +35,16 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
         code = code.__code__
     future = code.co_flags & _FUTURE
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
-    try:
-        return _compiled(code, name, future)
-    except DecompileError:
-        if not is_emitted(code):
-            raise
     for insts in untangled(code):
         try:
             return _compiled(code, name, future, insts)
         except DecompileError:
             pass
+    try:
+        return _compiled(code, name, future)
+    except DecompileError:
+        if not is_emitted(code):
+            raise
     return _emitted(code, name, future)
 
 

@@ -21,6 +21,7 @@ from .conditions import none_test
 from .expressions import RULES
 from .graph import Graph
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
+from .resumed import is_resume
 from .stores import finish_import, store
 from .verify import QUIET
 from .walker import Walker
@@ -34,7 +35,7 @@ _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATT
 
 def is_emitted(code: Any) -> bool:
     """Whether the engine made the code: it names what only the engine does, or is a resume function."""
-    if "<resume in " in (code.co_name[:11], code.co_qualname[:11]) or any(map(_MARKS.match, (*code.co_varnames, *code.co_names))):
+    if is_resume(code) or any(map(_MARKS.match, (*code.co_varnames, *code.co_names))):
         return True
     g = Graph(code)
     if g.ops[0] == "RETURN_GENERATOR" and "JUMP" in (g.ops[1], *g.ops[3:4]):

@@ -18,8 +18,14 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import DecompileError
 
 
+def is_resume(code: CodeType) -> bool:
+    return "<resume in " in (code.co_name[:11], code.co_qualname[:11])
+
+
 def untangled(code: CodeType) -> Iterator[list[Instruction]]:
     """Instructions that do the same as a resume function's, most promising first; none for other code."""
+    if not is_resume(code):
+        return
     insts = remove_unreachable(decode(code))
     if insts[0].op == "LOAD_FAST" and insts[1].op == "STORE_CELL":
         try:
