@@ -1,24 +1,15 @@
 /* Tensor metadata, read through field offsets that calibrate.py found and verified, and torch's thread-local state. */
 #define _GNU_SOURCE
 #include "core.h"
+#include "tensor.h"
 #include <dlfcn.h>
 #include <string.h>
 
-static struct {
-    int ready, cdata, keys, dtype, device, ndim, meta, rg, grad_fn, inlined;
-} at;
+FgOffsets fg_at;
 static PyObject *slow_spec;  /* callable(tensor) -> comparable facts, where the fields are not known */
 static PyObject *slow_state; /* callable() -> comparable facts */
 
 static PyTypeObject *tensor_type;
-
-/* By memcpy: nothing says that a field found at some offset is aligned. */
-#define READ(T, p, o)                                                                                                  \
-    ({                                                                                                                 \
-        T read_;                                                                                                       \
-        memcpy(&read_, (const char *)(p) + (o), sizeof read_);                                                         \
-        read_;                                                                                                         \
-    })
 
 static bool state_is_native(PyObject *snapshot);
 
@@ -33,27 +24,13 @@ struct FgTensorSpec {
     int64_t *sizes; /* ndim sizes, then ndim strides */
 };
 
-static const int64_t *sizes_of(const char *impl, int64_t ndim, const int64_t **strides)
-{
-    bool inlined = ndim <= at.inlined;
-    const int64_t *s = inlined ? (const int64_t *)(impl + at.ndim + 8) : READ(const int64_t *, impl, at.ndim + 8);
-    *strides = s + (inlined ? at.inlined : ndim);
-    return s;
-}
-
-static bool grad_of(const char *impl)
-{
-    const char *meta = READ(const char *, impl, at.meta);
-    return meta && (READ(uint8_t, meta, at.rg) || READ(void *, meta, at.grad_fn));
-}
-
 PyObject *fg_calibrate(PyObject *self, PyObject *args)
 {
     PyObject *type;
-    if (!PyArg_ParseTuple(args, "O!iiiiiiiii", &PyType_Type, &type, &at.cdata, &at.keys, &at.dtype, &at.device, &at.ndim, &at.meta, &at.rg,
-                          &at.grad_fn, &at.inlined))
+    if (!PyArg_ParseTuple(args, "O!iiiiiiiii", &PyType_Type, &type, &fg_at.cdata, &fg_at.keys, &fg_at.dtype, &fg_at.device, &fg_at.ndim, &fg_at.meta, &fg_at.rg,
+                          &fg_at.grad_fn, &fg_at.inlined))
         return NULL;
-    at.ready = at.cdata > 0;
+    fg_at.ready = fg_at.cdata > 0;
     Py_XSETREF(tensor_type, (PyTypeObject *)Py_NewRef(type));
     Py_RETURN_NONE;
 }
@@ -61,11 +38,11 @@ PyObject *fg_calibrate(PyObject *self, PyObject *args)
 /* The TensorImpl of a tensor; NULL with an error for anything else. */
 static const char *impl_of(PyObject *t)
 {
-    if (!at.ready || !tensor_type) {
+    if (!fg_at.ready || !tensor_type) {
         PyErr_SetString(PyExc_RuntimeError, "the native core is not calibrated");
         return NULL;
     }
-    const char *impl = PyObject_TypeCheck(t, tensor_type) ? READ(const char *, t, at.cdata) : NULL;
+    const char *impl = PyObject_TypeCheck(t, tensor_type) ? FG_READ(const char *, t, fg_at.cdata) : NULL;
     if (!impl)
         PyErr_Format(PyExc_TypeError, "tensor must be a tensor, not %.200s", Py_TYPE(t)->tp_name);
     return impl;
@@ -87,7 +64,7 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OU", &t, &text))
         return NULL;
     const char *impl = NULL;
-    if (at.ready && !(impl = impl_of(t)))
+    if (fg_at.ready && !(impl = impl_of(t)))
         return NULL;
     FgTensorSpec *s = PyObject_New(FgTensorSpec, &FgTensorSpec_Type);
     if (!s)
@@ -106,17 +83,17 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
         }
         return (PyObject *)s;
     }
-    s->keys = READ(uint64_t, impl, at.keys);
-    s->dtype = READ(uint16_t, impl, at.dtype);
-    s->device = READ(uint16_t, impl, at.device);
-    s->requires_grad = grad_of(impl);
-    s->ndim = READ(int64_t, impl, at.ndim);
+    s->keys = FG_READ(uint64_t, impl, fg_at.keys);
+    s->dtype = FG_READ(uint16_t, impl, fg_at.dtype);
+    s->device = FG_READ(uint16_t, impl, fg_at.device);
+    s->requires_grad = fg_grad_of(impl);
+    s->ndim = FG_READ(int64_t, impl, fg_at.ndim);
     s->sizes = PyMem_Malloc(sizeof(int64_t) * (size_t)(2 * s->ndim + 1));
     if (!s->sizes) {
         Py_DECREF(s);
         return PyErr_NoMemory();
     }
-    const int64_t *strides, *sizes = sizes_of(impl, s->ndim, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
     memcpy(s->sizes, sizes, sizeof(int64_t) * (size_t)s->ndim);
     memcpy(s->sizes + s->ndim, strides, sizeof(int64_t) * (size_t)s->ndim);
     return (PyObject *)s;
@@ -135,16 +112,33 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
         Py_DECREF(facts);
         return same;
     }
-    const char *impl = READ(const char *, value, at.cdata);
-    if (!impl || READ(uint64_t, impl, at.keys) != s->keys || READ(uint16_t, impl, at.dtype) != s->dtype ||
-        READ(uint16_t, impl, at.device) != s->device || READ(int64_t, impl, at.ndim) != s->ndim ||
-        grad_of(impl) != s->requires_grad)
+    const char *impl = FG_READ(const char *, value, fg_at.cdata);
+    if (!impl || FG_READ(uint64_t, impl, fg_at.keys) != s->keys || FG_READ(uint16_t, impl, fg_at.dtype) != s->dtype ||
+        FG_READ(uint16_t, impl, fg_at.device) != s->device || FG_READ(int64_t, impl, fg_at.ndim) != s->ndim ||
+        fg_grad_of(impl) != s->requires_grad)
         return 0;
-    const int64_t *strides, *sizes = sizes_of(impl, s->ndim, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
     for (int64_t i = 0; i < s->ndim; i++)
         if (sizes[i] != s->sizes[i] || strides[i] != s->sizes[s->ndim + i])
             return 0;
     return 1;
+}
+
+size_t fg_packed_size(PyObject *spec)
+{
+    return sizeof(FgPacked) + sizeof(int64_t) * 2 * (size_t)((FgTensorSpec *)spec)->ndim;
+}
+
+void fg_pack(PyObject *spec, FgPacked *out)
+{
+    const FgTensorSpec *s = (FgTensorSpec *)spec;
+    out->type = s->type;
+    out->keys = s->keys;
+    out->dtype = s->dtype;
+    out->device = s->device;
+    out->requires_grad = s->requires_grad;
+    out->ndim = s->ndim;
+    memcpy(out->sizes, s->sizes, sizeof(int64_t) * 2 * (size_t)s->ndim);
 }
 
 bool fg_metadata_is_native(PyObject *snapshot)
@@ -158,8 +152,8 @@ PyObject *fg_tensor_info(PyObject *self, PyObject *t)
     const char *impl = impl_of(t);
     if (!impl)
         return NULL;
-    int64_t n = READ(int64_t, impl, at.ndim);
-    const int64_t *strides, *sizes = sizes_of(impl, n, &strides);
+    int64_t n = FG_READ(int64_t, impl, fg_at.ndim);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, n, &strides);
     PyObject *a = PyTuple_New(n), *b = PyTuple_New(n);
     for (int64_t i = 0; a && b && i < n; i++) {
         PyObject *x = PyLong_FromLongLong(sizes[i]), *y = PyLong_FromLongLong(strides[i]);
@@ -177,8 +171,8 @@ PyObject *fg_tensor_info(PyObject *self, PyObject *t)
         Py_XDECREF(b);
         return NULL;
     }
-    return Py_BuildValue("KiiNNN", (unsigned long long)READ(uint64_t, impl, at.keys), (int)READ(uint16_t, impl, at.dtype),
-                         (int)READ(uint16_t, impl, at.device), PyBool_FromLong(grad_of(impl)), a, b);
+    return Py_BuildValue("KiiNNN", (unsigned long long)FG_READ(uint64_t, impl, fg_at.keys), (int)FG_READ(uint16_t, impl, fg_at.dtype),
+                         (int)FG_READ(uint16_t, impl, fg_at.device), PyBool_FromLong(fg_grad_of(impl)), a, b);
 }
 
 static void spec_dealloc(PyObject *self)
