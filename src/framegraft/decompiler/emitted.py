@@ -114,6 +114,7 @@ class Emitter(Walker):
         """Numbered pieces, for control flow that is no tree."""
         g = self.g
         self.is_tree = False
+        self.steps = 0
         self.needs.clear()
         self.returns.clear()
         counts: dict[int, int] = {}
@@ -659,7 +660,7 @@ class Emitter(Walker):
             if flags & flag:
                 at -= 1
                 operands[name] = stack[at]
-        if all(_is_display(name, node) for name, node in operands.items()):
+        if isinstance(stack[-1], Code) and all(_is_display(name, node) for name, node in operands.items()):
             RULES["MAKE_FUNCTION"](self, inst, stack, None)
             if isinstance(stack[-1], Function):
                 stack[-1].closure = operands.get("closure")
