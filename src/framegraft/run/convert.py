@@ -430,10 +430,14 @@ class Conversion:
         argnames = list(code.co_varnames[: len(self.args)])
         line = root.line() if broken is not None else code.co_firstlineno
         later = self._code(instructions, argnames, line)
-        encoded = replaced = None
+        runs: Any = later
+        unchanged = True
         if records.has_bytecode_hooks():
             encoded = later.encoded()
             replaced = records.apply_bytecode_hooks(code, encoded)
+            unchanged = replaced is encoded
+            if not unchanged:
+                runs = later.holding(replaced)
         self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
@@ -442,10 +446,9 @@ class Conversion:
         found = guards.finish()
         builder = ProgramBuilder(found)
         nodes = builder.build()
-        given, how = self._short_cut(segment, argnames, line) if replaced is encoded else ([], {})
+        given, how = self._short_cut(segment, argnames, line) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
         info = EntryInfo(self.graph_module, broken, self.capture)
-        runs = later if replaced is encoded else later.holding(replaced)
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(code, entry, found)
