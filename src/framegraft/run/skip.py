@@ -66,7 +66,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None
-        return ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of the standard library")
+        reason = "random_call" if fn.__module__ == "random" else "untraceable_call"
+        return (reason, f"{fn.__module__}.{fn.__qualname__} of the standard library")
     return None
 
 
