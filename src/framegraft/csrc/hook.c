@@ -198,6 +198,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
         return NULL;
     if (!entry && thread.mode == FG_HOOK && thread.miss) {
         entry = fg_ask(thread.miss, (PyObject *)fn, args, n);
+        if (entry && fg_entry_inputs(entry, fn, args, n, &inputs) < 0)
+            Py_CLEAR(entry);
         if (!entry && PyErr_Occurred())
             return NULL;
     }

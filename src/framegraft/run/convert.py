@@ -51,6 +51,7 @@ from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
 calls.SKIP.append(skip.inline_reason)
+calls.UNWRAP.append(skip.unwrapped)
 _next_number = 0  # of graphs and resume functions
 _pins = itertools.count(1)
 _lock = threading.RLock()
@@ -411,12 +412,8 @@ class Conversion:
         self.installed.append(resume)
         return name
 
-    def _encode(self, instructions: list[Instruction], argnames: list[str], line: int) -> types.CodeType:
-        for inst in instructions:
-            if inst.positions is None or inst.positions[0] is None:
-                inst.positions = (line, None, None, None)  # a frame without a line breaks those who print tracebacks
-        return encode(instructions, self.code, argnames=argnames, cellvars=(),
-                      flags=self.code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
+    def _code(self, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
+        return LaterCode(instructions, self.code, argnames, line, tuple(self.installed))
 
     def _short_cut(self, segment: Segment, argnames: list[str], line: int) -> tuple[list[Source], dict[str, Any]]:
         """How the native core runs the entry with what the guards have met, and the places of that."""
@@ -425,16 +422,18 @@ class Conversion:
         instructions, given, names = segment.with_inputs()
         if not given:
             return [], {}
-        quick = self._encode(instructions, [*argnames, *names], line)
-        return given, {"quick": quick.replace(co_consts=(*quick.co_consts, *self.installed))}
+        return given, {"quick": self._code(instructions, [*argnames, *names], line)()}
 
     def _entry(self, state: TraceState, root: Any, segment: Segment, instructions: list[Instruction],
                broken: GraphBreak | None) -> Any:
         code = self.code
         argnames = list(code.co_varnames[: len(self.args)])
         line = root.line() if broken is not None else code.co_firstlineno
-        encoded = self._encode(instructions, argnames, line)
-        new_code = records.apply_bytecode_hooks(code, encoded)
+        later = self._code(instructions, argnames, line)
+        encoded = replaced = None
+        if records.has_bytecode_hooks():
+            encoded = later.encoded()
+            replaced = records.apply_bytecode_hooks(code, encoded)
         self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
@@ -443,13 +442,13 @@ class Conversion:
         found = guards.finish()
         builder = ProgramBuilder(found)
         nodes = builder.build()
-        given, how = self._short_cut(segment, argnames, line) if new_code is encoded else ([], {})
+        given, how = self._short_cut(segment, argnames, line) if replaced is encoded else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
         info = EntryInfo(self.graph_module, broken, self.capture)
-        new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
-        entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
+        runs = later if replaced is encoded else later.holding(replaced)
+        entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
-        _log_code(self.code, new_code, found)
+        _log_code(code, entry, found)
         if config.verify_guards_on_creation:
             self.modes.restore()  # the trace may have left the program's own mode behind
             failed = program.explain(self.args, self.fn)
@@ -460,6 +459,31 @@ class Conversion:
         for listener in records.LISTENERS:
             listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)
         return entry
+
+
+class LaterCode:
+    """Transformed code, encoded when somebody wants it: most entries never run it."""
+
+    def __init__(self, instructions: list[Instruction], template: types.CodeType, argnames: list[str], line: int, installed: tuple) -> None:
+        self._instructions = instructions
+        self._template = template
+        self._argnames = argnames
+        self._line = line
+        self._installed = installed
+
+    def __call__(self) -> types.CodeType:
+        return self.holding(self.encoded())
+
+    def encoded(self) -> types.CodeType:
+        for inst in self._instructions:
+            if inst.positions is None or inst.positions[0] is None:
+                inst.positions = (self._line, None, None, None)  # a frame without a line breaks those who print tracebacks
+        flags = self._template.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS)
+        return encode(self._instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags)
+
+    def holding(self, code: types.CodeType) -> types.CodeType:
+        """``code`` with the names that it uses, which live as long as it does."""
+        return code.replace(co_consts=(*code.co_consts, *self._installed))
 
 
 AGAIN: Any = object()
@@ -552,8 +576,9 @@ def _log_break(broken: GraphBreak) -> None:
         log.artifact("graph_breaks").debug("%s", Unsupported.from_break(broken))
 
 
-def _log_code(code: types.CodeType, new_code: types.CodeType, guards: list) -> None:
+def _log_code(code: types.CodeType, entry: Any, guards: list) -> None:
     if log.enabled("bytecode"):
+        new_code = entry.code
         for title, shown in (("ORIGINAL", code), ("MODIFIED", new_code)):
             text = io.StringIO()
             dis.dis(shown, file=text)

@@ -372,6 +372,11 @@ def inline_call(
     tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs, waiting: bool = False
 ) -> VariableTracker:
     """Trace into a Python function from outside."""
+    inner = UNWRAP[0](value) if UNWRAP else None
+    if inner is not None:
+        tx.state.guards.pin(fn.source or pinned(value), value)
+        tx.state.waiting = waiting
+        return call(tx, wrap_pinned(tx, inner), args, kwargs)
     other = REPLACED.get(value.__code__)
     if other is not None:
         source = tx.state.guards.pin(fn.source or pinned(value), value)
@@ -416,6 +421,7 @@ def inline_call(
 
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
+UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
 
 

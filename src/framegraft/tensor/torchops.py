@@ -29,6 +29,7 @@ from ..model.value import (
 )
 from ..semantics import attributes, calls
 from ..semantics.wrapping import need_constant_deep, wrap_constant, wrap_pinned
+from . import layouts
 from .fake import DATA_DEPENDENT, FakeTensor
 
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
@@ -272,7 +273,10 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
                 raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
         with state.graph.mode:
-            if kind == "call_method":
+            result = layouts.whole(state.graph.mode, target, fake_args, fake_kwargs)
+            if result is not NotImplemented:
+                pass
+            elif kind == "call_method":
                 result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
             else:
                 result = target(*fake_args, **fake_kwargs)
