@@ -472,7 +472,12 @@ class LaterCode:
         self._installed = installed
 
     def __call__(self) -> types.CodeType:
-        return self.holding(self.encoded())
+        recursion = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(recursion, 20_000))  # the program may be near its limit
+        try:
+            return self.holding(self.encoded())
+        finally:
+            sys.setrecursionlimit(recursion)
 
     def encoded(self) -> types.CodeType:
         for inst in self._instructions:
@@ -555,6 +560,9 @@ def _looks_at_frame(code: types.CodeType) -> list[str]:
             if inst.arg not in ("vars", "dir") or after is None or after.op == "CALL" and not after.arg[0]:
                 found.add(inst.arg)
     return sorted(found)
+
+
+calls.LOOKS_AT_FRAME.append(_looks_at_frame)
 
 
 def _guard_aliases(state: TraceState) -> None:

@@ -654,6 +654,8 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
             return
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
     if not has_instance_dict(obj):
+        if on_class is not MISSING:
+            raise UserRaise(user_error(AttributeError, f"'{obj.cls.__name__}' object attribute '{name}' is read-only"))
         raise attribute_error(obj, name)
     store_attr(tx, obj, name, value)
 

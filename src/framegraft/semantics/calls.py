@@ -226,7 +226,9 @@ def call_method(
         handler = METHODS.get((cls, name))
         if handler is not None:
             arity.check_method(owner or target.python_type(), name, len(args), kwargs)
-            return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
+            result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
+            if result is not None:
+                return result
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
         try:
             plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
@@ -422,18 +424,23 @@ def inline_call(
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
 UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
+LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
 
 
 def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn: Any, waiting: bool = False) -> VariableTracker:
     if len(tx.state.frames) > MAX_DEPTH:
         raise GraphBreak("recursion", f"more than {MAX_DEPTH} calls deep")
+    if LOOKS_AT_FRAME[0](code):
+        raise GraphBreak("introspection", f"{code.co_qualname} may look at its own frame")
     inner = frames.InstructionTranslator(tx.state, code, scope)
     start_frame(inner, code, bound, closure)
     inner.fn = fn
     inner.breakable = waiting
     if code.co_flags & frames.CO_GENERATOR:
         inner.breakable = False
+        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, code.co_qualname):
+            raise GraphBreak("untraceable_call", "a generator of a function that was given another name")
         made = GeneratorVariable(inner)
         tx.state.generators.append(made)
         return made
