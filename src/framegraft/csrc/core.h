@@ -84,9 +84,9 @@ void fg_restore_mode(FgThread old);
 PyObject *fg_set_mode(PyObject *self, PyObject *args);
 PyObject *fg_get_mode(PyObject *self, PyObject *unused);
 Py_ssize_t fg_parameter_count(PyCodeObject *code);
+/* callable(first, second), or with fewer arguments where they are NULL, unseen by this hook and by any other. */
+PyObject *fg_call_apart(PyObject *callable, PyObject *first, PyObject *second);
 /* Ask miss(callee, args); a new Entry reference, NULL without an error for None. */
-/* Calls fn(first, second), or with fewer arguments where one is NULL, out of reach of every frame evaluator. */
-PyObject *fg_call_aside(PyObject *fn, PyObject *first, PyObject *second);
 FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n);
 
 /* -- callables (function.c, callables.c) */

@@ -114,7 +114,7 @@ Py_ssize_t fg_parameter_count(PyCodeObject *code)
     return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-PyObject *fg_call_aside(PyObject *fn, PyObject *first, PyObject *second)
+PyObject *fg_call_apart(PyObject *callable, PyObject *first, PyObject *second)
 {
     FgThread old = fg_swap_mode(FG_DISABLED, NULL, NULL);
     /* Another evaluator must not capture the capturing. */
@@ -123,7 +123,7 @@ PyObject *fg_call_aside(PyObject *fn, PyObject *first, PyObject *second)
     if (other != _PyEval_EvalFrameDefault)
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
     shielded++;
-    PyObject *answer = PyObject_CallFunctionObjArgs(fn, first, second, NULL);
+    PyObject *answer = PyObject_CallFunctionObjArgs(callable, first, second, NULL);
     shielded--;
     if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate)
         _PyInterpreterState_SetEvalFrameFunc(interp, other);
@@ -138,7 +138,7 @@ FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssiz
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
-    PyObject *answer = fg_call_aside(miss, callee, tuple);
+    PyObject *answer = fg_call_apart(miss, callee, tuple);
     Py_DECREF(tuple);
     if (answer == Py_None)
         Py_CLEAR(answer);

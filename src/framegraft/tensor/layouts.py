@@ -110,7 +110,7 @@ def _matmul(mode: Any, args: list[Any], kwargs: dict) -> Any:
     return _fresh(mode, (*a.shape[:-1], b.shape[-1]), a)
 
 
-_WHOLE: dict[Any, Any] = {torch._C._nn.linear: _linear, torch.matmul: _matmul, operator.matmul: _matmul}
+_WHOLE: dict[Any, Any] = {torch.nn.functional.linear: _linear, torch.matmul: _matmul, operator.matmul: _matmul}
 
 
 def whole(mode: Any, target: Any, args: list[Any], kwargs: dict) -> Any:
