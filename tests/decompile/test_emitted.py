@@ -1,5 +1,6 @@
 """Transformed code and resume functions: their source reads well, and behaves the same in their place."""
 
+import sys
 import textwrap
 
 import pytest
@@ -194,3 +195,49 @@ def test_transformed_code_reads_well():
     lines = decompile(codes[0]).splitlines()
     assert lines[0] == "def branch_on_data(x):"
     assert lines[2].startswith("    if ") and lines[3].startswith("        return __resume_at_") and lines[4].startswith("    return __resume_at_")
+
+
+class LetsThrough:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+def raises_in_with(x):
+    y = x + 1
+    with LetsThrough():
+        try:
+            raise KeyError(y.shape)
+        except KeyError as error:
+            raise ValueError("v") from error
+
+
+def contexts(error):
+    found = []
+    while error is not None and len(found) < 9:
+        found.append(repr(error))
+        error = error.__context__
+    return found
+
+
+@pytest.mark.parametrize("which", ["transformed", "resumed"])
+def test_handled_exceptions_are_the_same(which):
+    """Wherever a break falls, nothing is being handled that was not before."""
+
+    def swap(old, new):
+        if which == "transformed":
+            return recompiled(new)
+        return recompiled(old) if old.co_name.startswith("<resume in ") else None
+
+    want = ["ValueError('v')", "KeyError(torch.Size([2]))"]
+    for n in range(1, 30):
+        framegraft.reset()
+        handle = framegraft.register_bytecode_hook(swap)
+        with framegraft.config.patch(force_break_at=n):
+            with pytest.raises(ValueError) as caught:
+                framegraft.compile(raises_in_with, backend="eager")(torch.ones(2))
+        handle.remove()
+        assert contexts(caught.value) == want, n
+        assert sys.exc_info() == (None, None, None)

@@ -265,7 +265,8 @@ class Emitter(Walker):
                 return [*out, *self.piece(i, state), ast.Continue()], None
             inside = False
             handler = g.handler[i]
-            if handler != covered and (op not in QUIET or covered >= 0 and op in ("LOAD_CONST", "COPY")):
+            # PUSH_EXC_INFO cannot fail, and changes an entry that the handler covering it wants as it is behind it.
+            if handler != covered and op != "PUSH_EXC_INFO" and (op not in QUIET or covered >= 0 and op in ("LOAD_CONST", "COPY")):
                 if handler >= 0 and (covered < 0 or covered in g.chain(handler)):
                     done = self.guarded(i, handler, state, covered, out)
                     if done is None:
