@@ -8,7 +8,7 @@ setup(
     ext_modules=[
         Extension(
             "framegraft._native",
-            [f"{CSRC}/{name}.c" for name in ("module", "tensor", "guards", "walk", "memo", "cache", "hook", "function")],
+            [f"{CSRC}/{name}.c" for name in ("module", "tensor", "guards", "walk", "memo", "shape", "cache", "hook", "function")],
             depends=[f"{CSRC}/{name}.h" for name in ("core", "compat", "guards")],
             extra_compile_args=["-std=c11", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter",
                                 "-Wno-missing-field-initializers", "-Wno-cast-function-type"],

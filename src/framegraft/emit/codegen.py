@@ -30,8 +30,10 @@ from ..model.value import (
     MethodVariable,
     ObjectVariable,
     SetVariable,
+    SizeVariable,
     SliceVariable,
     SuperVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -39,6 +41,7 @@ from ..model.value import (
 from ..semantics.functions import PartialVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.torchops import StructVariable
+from .numbers import load_number
 
 GENERIC_DICT = GenericGetter("__dict__")
 LITERALS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
@@ -173,6 +176,9 @@ class Codegen:
         if tracker.source is not None:
             self.load_source(tracker.source)
             return
+        if isinstance(tracker, SymbolicVariable):
+            load_number(self, tracker)
+            return
         self.construct(tracker)
 
     def load_source(self, source: Source | None) -> None:
@@ -292,6 +298,14 @@ def _tuple(cg: Codegen, t: TupleVariable) -> None:
     cg.op("BUILD_TUPLE", len(t.items))
     if t.items:
         cg.store_temp(t)
+
+
+def _size(cg: Codegen, t: SizeVariable) -> None:
+    cg.load_object(t.cls)
+    cg.load_many(t.items)
+    cg.op("BUILD_TUPLE", len(t.items))
+    cg.call(1)
+    cg.store_temp(t)
 
 
 def _slice(cg: Codegen, t: SliceVariable) -> None:
@@ -568,6 +582,7 @@ def _generator(cg: Codegen, t: GeneratorVariable) -> None:
 _BUILDERS: dict[type, Any] = {
     ListVariable: _list,
     TupleVariable: _tuple,
+    SizeVariable: _size,
     SliceVariable: _slice,
     DictVariable: _dict,
     SetVariable: _set,

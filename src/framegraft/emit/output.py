@@ -9,7 +9,7 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
 from ..model.source import instr
-from ..model.value import ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
+from ..model.value import ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
 from .codegen import Codegen, children
@@ -129,7 +129,7 @@ class Segment:
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
         for effect in effects:
             uses.extend(effect.values)
-        outputs = _graph_values(uses)
+        outputs = _graph_values(uses, state.graph.symbols)
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
                 return
@@ -189,7 +189,7 @@ class Segment:
                 cg.load(item)
             index += 1
 
-    def _call_graph(self, outputs: list[TensorVariable]) -> None:
+    def _call_graph(self, outputs: list[Any]) -> None:
         cg, graph = self.cg, self.state.graph
         module = graph.finish(outputs)
         name = self.compile_graph(module, graph.inputs, graph.changed_inputs())
@@ -248,9 +248,9 @@ def _unchanged(name: str, tracker: VariableTracker) -> bool:
     return source is not None and source.access == "ARG" and source.key[1] == name
 
 
-def _graph_values(uses: list[VariableTracker]) -> list[TensorVariable]:
-    """Tensors that must leave the graph, in the order of their first use."""
-    outputs: list[TensorVariable] = []
+def _graph_values(uses: list[VariableTracker], symbols: Any) -> list[Any]:
+    """Tensors and data-dependent numbers that must leave the graph, in the order of their first use."""
+    outputs: list[Any] = []
     seen: set[int] = set()
     stack = list(reversed(uses))
     while stack:
@@ -260,6 +260,10 @@ def _graph_values(uses: list[VariableTracker]) -> list[TensorVariable]:
         seen.add(id(tracker))
         if isinstance(tracker, TensorVariable):
             if tracker.source is None:
+                outputs.append(tracker)
+            continue
+        if isinstance(tracker, SymbolicVariable):
+            if tracker.source is None and symbols.is_unbacked(tracker.value):
                 outputs.append(tracker)
             continue
         if tracker.source is not None and not isinstance(tracker, (LazyVariable, fx.Owner)):

@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 from ..errors import GraphBreak
+from ..model.dispatch import specialised
 from ..model.guards import GuardSet
 from ..model.source import Source
 from ..model.value import MISSING, ConstantVariable, ExceptionVariable, LazyVariable, VariableTracker
@@ -112,6 +113,7 @@ def constant_value(tracker: VariableTracker) -> Any:
 
 
 def need_constant(tracker: VariableTracker, what: str) -> Any:
+    tracker = specialised(tracker)
     if isinstance(tracker, ConstantVariable):
         return tracker.value
     raise GraphBreak("untraceable_call", f"{what} is not a constant")

@@ -38,9 +38,10 @@ class CheckFunction:
 
 
 class EntryInfo:
-    """Python side of an entry: guards, graph, break."""
+    """Python side of an entry: guards, graph, break, and the sizes and numbers that it was made for (``tensor.policy``)."""
 
-    def __init__(self, graph_module: Any, broken: Any) -> None:
+    def __init__(self, graph_module: Any, broken: Any, seen: dict[str, Any] | None = None) -> None:
+        self.seen = seen or {}
         self.graph_module = graph_module
         self.broken = broken
         self.check_fn: Any = None

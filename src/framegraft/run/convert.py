@@ -41,6 +41,7 @@ from ..semantics.wrapping import VariableBuilder
 from ..tensor import autograd, modules, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
+from ..tensor.policy import Policy
 from . import records, skip
 from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
@@ -166,6 +167,7 @@ class Conversion:
         self.graph_module: Any = None
         self.modes = Modes()
         self.rescue = True
+        self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def run(self) -> Any:
         for _attempt in range(MAX_ATTEMPTS):
@@ -210,7 +212,9 @@ class Conversion:
             sys.setrecursionlimit(recursion)
 
     def _start(self) -> tuple[TraceState, frames.RootTranslator]:
-        state = TraceState(OutputGraph(), config)
+        policy = Policy(self.ctx.dynamic, self.earlier, config)
+        state = TraceState(OutputGraph(policy, config), config)
+        state.graph.where = state.where
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
@@ -373,9 +377,13 @@ class Conversion:
         _guard_aliases(state)
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        if state.graph.symbols is not None:
+            for expression, cause in state.graph.symbols.guards():
+                guards.add(Source("NONE"), "SHAPE", expression, cause)
+            state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
-        info = EntryInfo(self.graph_module, broken)
+        info = EntryInfo(self.graph_module, broken, state.graph.policy.seen)
         new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
         _native.set_skip(new_code, None, True)
         entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None)

@@ -9,7 +9,7 @@ from typing import Any
 from .. import _native
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR
+from ..model.dispatch import TENSOR, specialised
 from ..model.source import pinned
 from ..model.value import (
     MISSING,
@@ -63,6 +63,7 @@ def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
 
 
 def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
+    obj = specialised(obj)
     if isinstance(obj, TensorVariable):
         return TENSOR.get_attr(tx, obj, name)
     if isinstance(obj, ObjectVariable):

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
-from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR
+from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR, specialised
 from ..model.source import BUILTINS, pinned
 from ..model.value import (
     MISSING,
@@ -28,6 +28,8 @@ from ..model.value import (
     MethodVariable,
     ObjectVariable,
     SetVariable,
+    SizeVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -117,6 +119,7 @@ class _CachedCall:
 
 
 def _cache_argument(tx: Any, tracker: VariableTracker) -> Any:
+    tracker = specialised(tracker)
     if type(tracker) is ConstantVariable:
         return tracker.value
     if isinstance(tracker, ObjectVariable) and tracker.source is not None and isinstance(tracker.value, CACHE_ARGUMENTS):
@@ -167,12 +170,16 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if isinstance(owner, type) and value.__name__ == "__new__":
         return new_object(tx, owner, args, kwargs)
     module = getattr(owner, "__name__", None) if isinstance(owner, types.ModuleType) else None
+    if module == "_operator":
+        return operators.apply(tx, OPERATOR_ALIASES.get(value, value), args)
+    if any(type(a) is SymbolicVariable for a in (*args, *kwargs.values())):
+        result = TENSOR.symbolic(tx, value, args) if not kwargs else None
+        if result is not None:
+            return result
+        args, kwargs = [specialised(a) for a in args], {k: specialised(v) for k, v in kwargs.items()}
     if module in FOLDABLE_MODULES and value.__name__ not in IMPURE:
         if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
             return operators.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
-    if module == "_operator":
-        fn = OPERATOR_ALIASES.get(value, value)
-        return operators.apply(tx, fn, args)
     if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
         if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
@@ -190,12 +197,13 @@ def call_method(
 ) -> VariableTracker:
     """A method of a builtin type."""
     args, kwargs = realize_all(tx, args, kwargs)
+    obj = specialised(obj)
     if isinstance(obj, TensorVariable):
         return TENSOR.call_method(tx, obj, name, args, kwargs)
     target = obj
     if isinstance(obj, ObjectVariable) and obj.payload is not None and (owner is not object):
         target = payload_of(obj)
-    for cls in (type(target), VariableTracker):
+    for cls in (TupleVariable if type(target) is SizeVariable else type(target), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
             return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)

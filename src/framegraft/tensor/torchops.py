@@ -22,6 +22,7 @@ from ..model.value import (
     MethodVariable,
     ObjectVariable,
     SliceVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -29,7 +30,9 @@ from ..model.value import (
 )
 from ..semantics import attributes, calls
 from ..semantics.wrapping import need_constant_deep, wrap_constant, wrap_pinned
+from . import symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
+from .policy import INT64
 
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
 _GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
@@ -124,7 +127,23 @@ class Tensors(TensorLayer):
     def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
         raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
 
-    def truth(self, tx: Any, value: TensorVariable) -> bool:
+    def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
+        found = state.graph.number(value, source)
+        if found is not None:
+            state.guards.add(source, "TYPE", type(value))
+            if type(value) is int:
+                state.guards.add(source, "RANGE", INT64)
+        return found
+
+    def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
+        return symbolic.compute(fn, args)
+
+    def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
+        return symbolic.specialise(tracker)
+
+    def truth(self, tx: Any, value: VariableTracker) -> bool:
+        if isinstance(value, SymbolicVariable):
+            return symbolic.truth(value)
         raise GraphBreak("data_dependent_branch", "a branch on the value of a tensor")
 
 
@@ -194,10 +213,12 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if isinstance(value, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
-    state.guards.add(source, "TENSOR", state.tensor_spec(value))
+    graph = state.graph
+    plan = None if graph.policy is None else graph.policy.tensor(value, source)
+    extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
+    state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
     state.guards.tensors.append(source)
-    tracker = state.graph.add_input(value, source)
-    return tracker
+    return graph.add_input(value, source, extents)
 
 
 # -- running an operation on fakes
@@ -222,6 +243,9 @@ class Unwrapper:
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
             return tracker.value, tracker.value
+        if isinstance(tracker, SymbolicVariable):
+            node = self.tx.state.graph.symbols.node(tracker)
+            return node, tracker.value if isinstance(node, torch.fx.Node) else node
         if isinstance(tracker, ObjectVariable) and tracker.value in (int, float, bool, complex):
             return _DTYPES[tracker.value], _DTYPES[tracker.value]
         if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
@@ -278,6 +302,8 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
         # Eager words the error best, and may not even raise it: run the operation for real.
         raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
     state.dirty += 1
+    if state.graph.symbols is not None:
+        state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
     if tx.state.frames:
         frame = tx.state.frames[-1]
@@ -318,11 +344,16 @@ def _metadata(fake: Any) -> tuple:
 
 
 def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableTracker:
+    symbols = tx.state.graph.symbols
+    if symbols is not None:
+        symbols.bind(node, result)
     if isinstance(result, torch.Tensor):
         same = unwrap.by_fake.get(id(result))
         if same is not None:
             return same
         node.meta["example_value"] = result
+        if tx.state.graph.mode.has_unbacked:
+            tx.state.graph.symbols.bind_sizes(node, result)
         return TensorVariable(node, result, type_of_fake(result))
     if isinstance(result, (list, tuple)):
         items: list[VariableTracker] = []
@@ -338,6 +369,8 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         if type(result) is not tuple:
             return _struct(type(result), made)
         return made
+    if type(result) in symbolic.CLASSES:
+        return symbolic.wrap_number(tx, node, result)
     if result is None:
         return NONE  # done for its effect, as x[i] = v is
     if isinstance(result, (bool, int, float, str, torch.dtype, torch.device, torch.Size)):
@@ -366,7 +399,7 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     if fn is len:
-        return constant(len(args[0].fake)) if args[0].fake.dim() else _len_of_scalar()
+        return symbolic.wrap_value(args[0].fake.shape[0]) if args[0].fake.dim() else _len_of_scalar()
     if fn in (str, repr, format, divmod):
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     name = getattr(fn, "__name__", "")
@@ -410,7 +443,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}
         if len(values) == len(args) and len(named) == len(kwargs):
             try:
-                return wrap_constant(getattr(obj.fake, name)(*values, **named))
+                return symbolic.wrap_value(getattr(obj.fake, name)(*values, **named))
             except (IndexError, TypeError, RuntimeError) as error:
                 raise GraphBreak("fake_tensor_failure", str(error)) from None
     if name in ("__iter__",):
@@ -434,9 +467,11 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return wrap_pinned(tx, obj.cls)
     if name in METADATA:
         value = getattr(obj.fake, name)
+        if name == "nbytes" and type(value) is not int:
+            return symbolic.wrap_value(value)
         if obj.source is not None and name not in GUARDED_METADATA:
             tx.state.guards.add(obj.source.child("ATTR", name), "EQ", value)
-        return wrap_constant(value)
+        return symbolic.wrap_value(value)
     on_class = attributes.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING:
         if obj.value is not None and obj.source is not None and name in getattr(obj.value, "__dict__", {}):
@@ -458,7 +493,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 
 _layer = Tensors()
-for _name in ("takes", "call", "get_attr", "set_attr", "call_method", "truth", "wrap", "is_constant_type"):
+for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth", "wrap", "is_constant_type"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
 
