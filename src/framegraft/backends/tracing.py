@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -50,6 +51,14 @@ def _fresh_mode(mode: FakeTensorMode) -> FakeTensorMode:
     return FakeTensorMode(
         shape_env=mode.shape_env, static_shapes=mode.static_shapes, allow_non_fake_inputs=mode.allow_non_fake_inputs
     )
+
+
+def wants_fixed_floats(error: BaseException | None) -> bool:
+    """Whether a compiler failed because it has no way to take floats as inputs of this graph."""
+    if type(error).__name__ != "TensorifyScalarRestartAnalysis":
+        return False
+    sys.modules["torch.fx.passes._tensorify_python_scalars"].TensorifyState.clear()  # it notes in a global what it wanted
+    return True
 
 
 def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ..model.source import instr
 from ..model.value import ConstantVariable, SymbolicVariable
+from ..tensor.symbolic import raw_expression
 
 _OPERATORS = frozenset((operator.add, operator.sub, operator.mul, operator.floordiv, operator.truediv, operator.mod))
 
@@ -18,9 +19,10 @@ def load_number(cg: Any, tracker: SymbolicVariable) -> None:
         cg.op("LOAD_FAST", output)
         return
     if tracker.recipe is not None:
-        _load_call(cg, *tracker.recipe)
+        fn, _, args = tracker.recipe
+        _load_call(cg, fn, args)
     else:
-        _load_expression(cg, tracker.value.node.expr)
+        _load_expression(cg, raw_expression(tracker.value))
     cg.store_temp(tracker)
 
 
@@ -47,6 +49,8 @@ def _load_expression(cg: Any, expr: Any) -> None:
         cg.op("LOAD_CONST", int(expr))
     elif expr in symbols.slots:
         cg.load_source(symbols.slots[expr].leaf())
+    elif expr in symbols.derived:
+        cg.load(symbols.derived[expr])
     elif _is_plain(expr, symbols.slots):
         terms = sorted(expr.args, key=lambda a: a.is_Integer)
         for index, term in enumerate(terms):

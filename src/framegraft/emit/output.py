@@ -27,7 +27,7 @@ class Segment:
         self.root = root
         self.cg = Codegen(state, names)
         self.names = names
-        # (graph module, inputs, which of them it changes) -> name of the compiled function in the globals
+        # (graph module, inputs, which of them it changes, symbols) -> name of the compiled function in the globals
         self.compile_graph = compile_graph
         self.make_resume = make_resume  # (code) -> name of the resume function in the globals
         self.graph_call: Instruction | None = None
@@ -192,7 +192,7 @@ class Segment:
     def _call_graph(self, outputs: list[Any]) -> None:
         cg, graph = self.cg, self.state.graph
         module = graph.finish(outputs)
-        name = self.compile_graph(module, graph.inputs, graph.changed_inputs())
+        name = self.compile_graph(module, graph.inputs, graph.changed_inputs(), graph.symbols)
         cg.op("LOAD_GLOBAL", name)
         for tracker in graph.inputs:
             cg.load_source(tracker.source)

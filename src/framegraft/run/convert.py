@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import io
 import itertools
@@ -16,6 +17,7 @@ import torch
 from .. import _native, config, log
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
+from ..backends.tracing import wants_fixed_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.output import Segment
@@ -167,11 +169,18 @@ class Conversion:
         self.graph_module: Any = None
         self.modes = Modes()
         self.rescue = True
+        self.fixed_floats = False
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def run(self) -> Any:
         for _attempt in range(MAX_ATTEMPTS):
-            again = self._attempt()
+            try:
+                again = self._attempt()
+            except BackendCompilerFailed as failed:
+                if self.fixed_floats or not wants_fixed_floats(failed.__cause__):
+                    raise
+                self.fixed_floats = True
+                continue
             if again is not AGAIN:
                 return again
         raise GraphBreak("skipped_frame", f"no end after {MAX_ATTEMPTS} attempts")
@@ -213,6 +222,8 @@ class Conversion:
 
     def _start(self) -> tuple[TraceState, frames.RootTranslator]:
         policy = Policy(self.ctx.dynamic, self.earlier, config)
+        if self.fixed_floats:
+            policy.fix_floats()
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.where = state.where
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
@@ -322,7 +333,7 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, module: Any, inputs: list, changed: list[bool]) -> str:
+    def _compile_graph(self, module: Any, inputs: list, changed: list[bool], symbols: Any) -> str:
         name = self._fresh("__compiled_fn")
         module.__class__.__name__ = name
         self.graph_module = module
@@ -334,10 +345,11 @@ class Conversion:
         self.modes.restore()
         try:
             values = [t.value for t in inputs]
-            if any(changed):
-                compiled = compile_changing(self.ctx.compiler, module, values, changed)
-            else:
-                compiled = call_backend(self.ctx.compiler, module, values)
+            with symbols.only_inputs() if symbols is not None else contextlib.nullcontext():
+                if any(changed):
+                    compiled = compile_changing(self.ctx.compiler, module, values, changed)
+                else:
+                    compiled = call_backend(self.ctx.compiler, module, values)
         finally:
             modes.restore()
         records.note_graph(module)

@@ -601,7 +601,9 @@ _DEFAULT_COPY = {"__deepcopy__": MISSING, "__copy__": MISSING, "__reduce_ex__": 
 def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTracker:
     """copy.deepcopy, or copy.copy where ``memo`` is None, of what Lib/copy.py copies without calling the program."""
     obj = realize(obj, tx.state)
-    if isinstance(obj, (ConstantVariable, SymbolicVariable, FunctionVariable)) or isinstance(obj, ObjectVariable) and isinstance(obj.value, _ATOMIC):
+    if isinstance(obj, (ConstantVariable, SymbolicVariable, FunctionVariable)):
+        return obj
+    if isinstance(obj, ObjectVariable) and isinstance(obj.value, _ATOMIC):
         return obj
     if memo is not None and id(obj) in memo:
         return memo[id(obj)][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,8 @@ from torch.utils._sympy.printers import PythonPrinter
 
 from .. import _native
 from ..model.source import Source
+from ..model.value import SymbolicVariable
+from .symbolic import raw_expression
 
 NUMBER, SIZE, STRIDE = 0, 1, 2  # as csrc/shape.c has them
 _OPS = ("SLOT", "CONST", "ADD", "SUB", "MUL", "FLOORDIV", "MOD", "MIN", "MAX", "EQ", "NE", "LT", "LE", "AND", "OR", "NOT")
@@ -58,33 +61,66 @@ class ShapeExpression:
     fn: Callable[..., Any] | None
 
     @staticmethod
-    def of(expr: Any, slots: dict[Any, Slot]) -> ShapeExpression:
-        symbols = sorted(expr.free_symbols, key=str)
-        text = _Printer({s: slots[s].leaf().name for s in symbols}).doprint(expr)
+    def of(expr: Any, slots: dict[Any, Slot], derived: dict[Any, Any]) -> ShapeExpression:
+        symbols = leaves(expr, derived)
+        text = _Printer({s: slots[s].leaf().name for s in symbols}, derived).doprint(expr)
         used = tuple(slots[s] for s in symbols)
         try:
             code = tuple(_assemble(expr, {s: i for i, s in enumerate(symbols)}))
             return ShapeExpression(text, used, code, None)
         except _Unsayable:
-            return ShapeExpression(text, used, (), python_function(expr, symbols))
+            return ShapeExpression(text, used, (), python_function(expr, symbols, derived))
 
     def __repr__(self) -> str:
         return self.text
 
 
+def leaves(expr: Any, derived: dict[Any, Any]) -> list:
+    """The symbols of slots that an expression depends on."""
+    found: set = set()
+    stack = list(expr.free_symbols)
+    while stack:
+        symbol = stack.pop()
+        if symbol in derived:
+            for arg in derived[symbol].recipe[2]:
+                if isinstance(arg, SymbolicVariable):
+                    stack.extend(raw_expression(arg.value).free_symbols)
+        else:
+            found.add(symbol)
+    return sorted(found, key=str)
+
+
+_SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
+          operator.mod: "%", operator.pow: "**"}
+
+
 class _Printer(PythonPrinter):
-    def __init__(self, names: dict[Any, str]) -> None:
+    def __init__(self, names: dict[Any, str], derived: dict[Any, Any]) -> None:
         super().__init__()
         self.names = names
+        self.derived = derived
 
     def _print_Symbol(self, expr: Any) -> str:
-        return self.names[expr]
+        return self._recipe(*self.derived[expr].recipe) if expr in self.derived else self.names[expr]
+
+    def _print_Float(self, expr: Any) -> str:
+        return repr(float(expr))
+
+    def _recipe(self, fn: Any, target: Any, args: list) -> str:
+        exprs = [raw_expression(a.value) if isinstance(a, SymbolicVariable) else a.value for a in args]
+        texts = [repr(x) if isinstance(x, (int, float)) else self.doprint(x) if x.is_Atom else f"({self.doprint(x)})" for x in exprs]
+        if fn in _SIGNS:
+            return f"({texts[0]} {_SIGNS[fn]} {texts[1]})"
+        if fn in (operator.neg, operator.pos):
+            return f"({'-' if fn is operator.neg else '+'}({texts[0]}))"
+        module = "math." if fn.__module__ == "math" else ""
+        return f"{module}{fn.__name__}({', '.join(texts)})"
 
 
-def python_function(expr: Any, symbols: list) -> Callable[..., Any]:
-    """The expression as a Python function of its symbols."""
+def python_function(expr: Any, symbols: list, derived: dict[Any, Any]) -> Callable[..., Any]:
+    """The expression as a Python function of its slots' symbols."""
     names = {s: f"n{i}" for i, s in enumerate(symbols)}
-    text = _Printer(names).doprint(expr)
+    text = _Printer(names, derived).doprint(expr)
     code = compile(f"lambda {', '.join(names.values())}: {text}", "<shape expression>", "eval")
     function = eval(code, {"math": math, "torch": torch, "__builtins__": __builtins__})
     function.__name__ = function.__qualname__ = text
@@ -96,6 +132,8 @@ def _assemble(expr: Any, place: dict[Any, int]) -> list[tuple[int, int]]:
     kind = type(expr)
     if isinstance(expr, sympy.Symbol):
         if not expr.is_integer:
+            raise _Unsayable
+        if expr not in place:
             raise _Unsayable
         return [(_CODE["SLOT"], place[expr])]
     if isinstance(expr, sympy.Integer):

@@ -12,6 +12,7 @@ import torch
 from ..model.source import Source
 
 INT64 = (-(1 << 63), (1 << 63) - 1)
+FIXED_FLOATS = "<floats are fixed>"
 ANY = "any"  # in place of a value that is a symbol
 
 
@@ -37,8 +38,13 @@ class Policy:
         self.dynamic = True if dynamic is None and config.dynamic_shapes else dynamic
         self.earlier = list(earlier) if dynamic is None and config.automatic_dynamic_shapes or self.dynamic else []
         self.specialize_int = config.specialize_int
-        self.specialize_float = config.specialize_float
+        self.specialize_float = config.specialize_float or any(FIXED_FLOATS in e for e in self.earlier)
         self.seen: dict[str, Any] = {}
+
+    def fix_floats(self) -> None:
+        """No float becomes a symbol, now and in captures to come: the compiler cannot have them."""
+        self.specialize_float = True
+        self.seen[FIXED_FLOATS] = True
 
     def _name(self, source: Source) -> str:
         """The source's name; pinned objects of one class share theirs, so that the n-th of them gets a number."""

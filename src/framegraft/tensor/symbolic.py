@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 import operator
 from typing import Any
@@ -24,13 +25,14 @@ _INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.i
             operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
             operator.ipow: operator.pow}
 _DIVISIONS = frozenset((operator.truediv, operator.floordiv, operator.mod))
-_COMPARISONS = frozenset((operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne))
-# what the program calls -> what gives the same of numbers and of symbols
+_EXTREMES: dict[Any, Any] = {builtins.min: torch.sym_min, builtins.max: torch.sym_max}
+# what the program calls -> what gives the same of symbols, in the graph
 _FUNCTIONS: dict[Any, Any] = {
     **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.pow, builtins.abs,
-                         math.floor, math.ceil, math.trunc, *_DIVISIONS, *_COMPARISONS)},
-    builtins.int: torch.sym_int, builtins.float: torch.sym_float, math.sqrt: torch._sym_sqrt,  # type: ignore[attr-defined]
-    builtins.min: torch.sym_min, builtins.max: torch.sym_max, builtins.pow: operator.pow,
+                         math.floor, math.ceil, math.trunc, *_DIVISIONS)},
+    **{fn: fn for fn in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)},
+    builtins.int: torch.sym_int, builtins.float: torch.sym_float, **_EXTREMES,
+    **{getattr(math, name): getattr(torch, f"_sym_{name}") for name in ("sqrt", "cos", "sin", "tan", "atan", "tanh", "log2")},
 }
 
 
@@ -58,63 +60,54 @@ def wrap_number(tx: Any, node: Any, value: Any) -> VariableTracker:
     return tracker
 
 
-def compute(fn: Any, args: list) -> VariableTracker | None:
-    """``fn`` of numbers, without looking at the symbolic ones' values where that can be; None where it cannot."""
-    fn = _INPLACE.get(fn, fn)
+def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
+    """``fn`` of numbers, without looking at the symbolic ones' values where that can be; None where it cannot.
+
+    What floats have to do with gets a symbol of its own: sympy would compute in another order than the program.
+    """
+    fn = _INPLACE.get(fn, operator.pow if fn is builtins.pow else fn)
     if fn in (operator.eq, operator.ne) and not all(_is_number(a) for a in args):
-        if all(isinstance(a, (SymbolicVariable, ConstantVariable)) for a in args):
-            return constant(fn is operator.ne)
-        return None
+        return constant(fn is operator.ne) if all(isinstance(a, (SymbolicVariable, ConstantVariable)) for a in args) else None
     target = _FUNCTIONS.get(fn)
     if target is None or not all(_is_number(a) for a in args):
         return None
-    values = [int(a.value) if type(a.value) is bool else a.value for a in args]
+    args = [a if type(a.value) is not bool else constant(int(a.value)) for a in args]
+    values = [a.value for a in args]
     if any(type(v) is torch.SymBool for v in values):
         return None
     floats = any(type(v) in (float, torch.SymFloat) for v in values)
     try:
-        if fn in _DIVISIONS and not bool(values[1] != 0) or fn is operator.pow and not _plain_power(values):
+        if not _is_defined(fn, values):
             return None
-        if fn in (builtins.min, builtins.max):
-            return None if floats or len(values) < 2 else _result(_reduce(target, values), None)
+        if fn in _EXTREMES:
+            return None if floats or len(values) < 2 else _result(functools.reduce(target, values), None)
         result = target(*values)
+        if CLASSES.get(type(result)) in (int, float) and (floats or type(result) is torch.SymFloat):
+            return symbols.derived_number(fn, target, args, result)
     except _data_dependent() as error:
         raise GraphBreak("tensor_item", f"{getattr(fn, '__name__', fn)} of a number that the data decides: {error}") from None
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, NotImplementedError, AttributeError):
-        return None  # in words of the numbers themselves
-    plain = [a if type(a.value) is not bool else constant(int(a.value)) for a in args]
-    return _result(result, (target, plain))
+        return None  # eager words the error
+    return _result(result, (fn, target, args))
 
 
-def _reduce(fn: Any, values: list) -> Any:
-    best = values[0]
-    for value in values[1:]:
-        best = fn(best, value)
-    return best
+def _is_defined(fn: Any, values: list) -> bool:
+    """Whether ``fn`` is a number for such arguments; guarded."""
+    if fn in _DIVISIONS:
+        return bool(values[1] != 0)
+    if fn is math.sqrt or fn is math.log2:
+        return bool(values[0] >= 0 if fn is math.sqrt else values[0] > 0)
+    if fn is operator.pow and len(values) == 2:
+        base, exponent = values
+        if type(exponent) is int and type(base) is torch.SymInt:
+            return 0 <= exponent <= 64
+        return type(base) in (float, torch.SymFloat) and bool(base > 0)
+    return True
 
 
 def _result(value: Any, recipe: Any) -> VariableTracker:
     cls = CLASSES.get(type(value))
-    if cls is None:
-        return constant(value)
-    return SymbolicVariable(value, cls, None, None if cls is int and _only_ints(value) else recipe)
-
-
-def _only_ints(value: torch.SymInt) -> bool:
-    """Whether the expression of a SymInt is made of ints all the way, so that it says exactly what the program computes."""
-    expr = value.node.expr
-    return all(s.is_integer for s in expr.free_symbols) and not expr.has(*_inexact())
-
-
-def _inexact() -> tuple:
-    functions: Any = torch.utils._sympy.functions
-    return (functions.FloatTrueDiv, functions.IntTrueDiv, functions.ToFloat, functions.TruncToInt, functions.FloorToInt,
-            functions.CeilToInt, functions.FloatPow)
-
-
-def _plain_power(values: list) -> bool:
-    base, exponent = values
-    return type(exponent) is int and 0 <= exponent <= 64 and type(base) is torch.SymInt
+    return constant(value) if cls is None else SymbolicVariable(value, cls, None, None if cls is int else recipe)
 
 
 def _is_number(tracker: VariableTracker) -> bool:
@@ -125,6 +118,14 @@ def _is_number(tracker: VariableTracker) -> bool:
 
 def _data_dependent() -> type[Exception]:
     return torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode  # loaded: there is a symbol
+
+
+def raw_expression(value: Any) -> Any:
+    """The expression as it was made. What is known to be equal may be put in its place only where that is a number:
+    anything else might be defined by this very expression.
+    """
+    expr = value.node.expr
+    return expr if expr.is_number else value.node._expr
 
 
 def truth(tracker: SymbolicVariable) -> bool:

@@ -6,8 +6,9 @@ reasons with symbols and collects the guards; here symbols become inputs of the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sympy
@@ -29,9 +30,10 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from ..model.source import Source
 from ..model.value import ConstantVariable, SymbolicVariable
 from .expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot, python_function
+from .policy import fits
+from .symbolic import CLASSES, raw_expression
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
-CLASSES = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,8 +91,10 @@ class Symbols:
         self.env.guards = self._guards = _Guards(where)
         self.slots: dict[sympy.Symbol, Slot] = {}
         self.numbers: dict[Source, SymbolicVariable] = {}
+        self.derived: dict[sympy.Symbol, SymbolicVariable] = {}  # what the program computes with floats
         self.nodes: dict[Any, Any] = {}  # expression -> node
         self.made: list[Any] = []  # nodes that only compute numbers
+        self.carried: set = set()  # floats that are inputs of the graph
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
         self._causes: dict[Any, str] = {}
         self._where = where
@@ -155,6 +159,27 @@ class Symbols:
             found = self.numbers[source] = SymbolicVariable(made, type(value), source)
         return found
 
+    def derived_number(self, fn: Any, target: Any, args: list, result: Any) -> SymbolicVariable | None:
+        """A symbol for the number that ``fn`` gives; ``target`` computes it in the graph. ``result`` is what torch makes of it."""
+        cls = CLASSES[type(result)]
+        tracker = SymbolicVariable(result, cls, None, (fn, target, args))
+        if self.is_unbacked(result):
+            return tracker
+        value = fn(*(self.hint(a) for a in args))
+        if not fits(value) or type(value) is not cls:
+            return None
+        place = InputSource(f"{getattr(fn, '__name__', fn)}({len(self.derived)})")
+        symbol = self.env.create_symbol(value, place, DimDynamic.DYNAMIC, positive=None, do_not_specialize_zero_one=True)
+        make: Any = self.env.create_symfloatnode if cls is float else self.env.create_symintnode
+        tracker.value = make(symbol, hint=value, source=place)
+        self.derived[symbol] = tracker
+        self._causes[symbol] = self._where()
+        return tracker
+
+    def hint(self, tracker: Any) -> Any:
+        """A number's value in this call."""
+        return tracker.value if isinstance(tracker, ConstantVariable) else tracker.cls(tracker.value.node.hint)
+
     # -- symbols in the graph
 
     def node(self, tracker: SymbolicVariable) -> Any:
@@ -165,9 +190,9 @@ class Symbols:
 
     def _make_node(self, tracker: SymbolicVariable) -> Any:
         if tracker.recipe is None:
-            return self.expression(tracker.value.node.expr)
-        fn, args = tracker.recipe
-        return self._note(self.graph.graph.call_function(fn, tuple(self.argument(a) for a in args)), tracker.value)
+            return self.expression(raw_expression(tracker.value))
+        _, target, args = tracker.recipe
+        return self._note(self.graph.graph.call_function(target, tuple(self.argument(a) for a in args)), tracker.value)
 
     def argument(self, tracker: Any) -> Any:
         return tracker.value if isinstance(tracker, ConstantVariable) else self.node(tracker)
@@ -184,7 +209,9 @@ class Symbols:
         found = self.nodes.get(expr)
         if found is not None:
             return found
-        if isinstance(expr, sympy.Symbol):
+        if expr in self.derived:
+            made = self.node(self.derived[expr])
+        elif isinstance(expr, sympy.Symbol):
             made = self._unbacked_node(expr) if expr in self.unbacked else self._input(expr)
         else:
             tracer = torch.fx.proxy.GraphAppendingTracer(self.graph.graph)
@@ -205,6 +232,7 @@ class Symbols:
         slot = self.slots[symbol]
         hint = self.env.backed_var_to_val.get(symbol)
         if not symbol.is_integer:
+            self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
             node = self.graph.add_number(f"{symbol}_tensor", slot.source.child("PYCALL", as_tensor), as_tensor(float(hint)), item=value)
             return self._note(self.graph.graph.call_method("item", (node,)), value)
@@ -214,7 +242,19 @@ class Symbols:
     def function(self, expr: Any) -> tuple[Callable[..., Any], list]:
         """A Python function that computes an expression, and the symbols that it takes."""
         arguments = sorted(expr.free_symbols, key=str)
-        return python_function(expr, arguments), arguments
+        return python_function(expr, arguments, {}), arguments
+
+    @contextlib.contextmanager
+    def only_inputs(self) -> Iterator[None]:
+        """For compilers: floats that are no input of the graph don't exist. torch would try to specialise them."""
+        values = self.env.backed_var_to_val
+        hidden = {s: v for s, v in values.items() if not s.is_integer and s not in self.carried}
+        for symbol in hidden:
+            del values[symbol]
+        try:
+            yield
+        finally:
+            values.update(hidden)
 
     # -- what an operation gave
 
@@ -248,7 +288,7 @@ class Symbols:
     def guards(self) -> list[tuple[ShapeExpression, str]]:
         """Everything that the trace has assumed of the slots: (expression, the user's line that asked)."""
         found: list[tuple[Any, str]] = []
-        for symbol, slot in self.slots.items():
+        for symbol, slot in [*self.slots.items(), *((s, None) for s in self.derived)]:
             cause = self._causes[symbol]
             expr = self.env.replace(symbol)
             if expr != symbol:
@@ -257,7 +297,7 @@ class Symbols:
                 continue
             limits = self.env.var_to_range[symbol]
             for bound, low in ((limits.lower, True), (limits.upper, False)):
-                if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo) or low and bound == 0 and slot.what != NUMBER:
+                if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo) or low and bound == 0 and slot is not None and slot.what != NUMBER:
                     continue
                 found.append((sympy.Le(bound, symbol, evaluate=False) if low else sympy.Le(symbol, bound, evaluate=False), cause))
         found += [(g.expr, cause) for g, cause in zip(self._guards, self._guards.causes, strict=True)]
@@ -265,7 +305,7 @@ class Symbols:
         for expr, cause in found:
             for part in expr.args if isinstance(expr, sympy.And) else (expr,):
                 if part is not sympy.true:
-                    expression = ShapeExpression.of(part, self.slots)
+                    expression = ShapeExpression.of(part, self.slots, self.derived)
                     made.setdefault(expression.text, (expression, cause))
         return list(made.values())
 

@@ -29,7 +29,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import attributes, calls
-from ..semantics.wrapping import need_constant_deep, wrap_constant, wrap_pinned
+from ..semantics.wrapping import need_constant_deep, wrap_pinned
 from . import symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
@@ -136,7 +136,7 @@ class Tensors(TensorLayer):
         return found
 
     def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
-        return symbolic.compute(fn, args)
+        return symbolic.compute(tx.state.graph.symbols, fn, args)
 
     def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
         return symbolic.specialise(tracker)
@@ -493,7 +493,8 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 
 _layer = Tensors()
-for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth", "wrap", "is_constant_type"):
+for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
+              "wrap", "is_constant_type"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
 
