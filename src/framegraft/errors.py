@@ -110,6 +110,7 @@ class GraphBreak(Exception):
         self.reason = reason
         self.detail = detail
         self.user_stack: list[StackEntry] = []
+        self.frames: list[Any] = []  # the traced frames that it interrupts, outermost first
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}" if self.detail else self.reason

@@ -42,6 +42,7 @@ from ..semantics.functions import PartialVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.torchops import StructVariable
 from .numbers import load_number
+from .resume import Suspended
 
 GENERIC_DICT = GenericGetter("__dict__")
 LITERALS = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
@@ -96,6 +97,17 @@ def new_function(code: Any, scope: dict, name: str, qualname: str, defaults: Any
         made.__annotations__ = annotations if isinstance(annotations, dict) else dict(
             zip(annotations[::2], annotations[1::2], strict=True))
     made.__dict__.update(attrs)
+    return made
+
+
+def new_generator(code: Any, scope: dict, args: tuple, started: bool, finished: bool, name: str, qualname: str) -> Any:
+    """Called by transformed code: a generator that the trace made, where it stood."""
+    made = types.FunctionType(code, scope)(*args)
+    made.__name__, made.__qualname__ = name, qualname
+    if finished:
+        made.close()
+    elif started:
+        next(made)  # to the yield of its prologue
     return made
 
 
@@ -290,6 +302,8 @@ def children(tracker: Any) -> list:
         return [*tracker.args, *tracker.attrs.values(), *extra]
     if isinstance(tracker, PreviousException):
         return [tracker.current]
+    if isinstance(tracker, GeneratorVariable):
+        return [] if tracker.finished or tracker.running else Suspended(tracker.frame, tracker.started).values
     return []
 
 
@@ -575,8 +589,30 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
     cg.store_temp(t)
 
 
+def _nothing() -> Any:
+    return
+    yield
+
+
 def _generator(cg: Codegen, t: GeneratorVariable) -> None:
-    raise Unreconstructible("a generator that the trace has started")
+    if t.running or _refers_to(t, t, set()):
+        raise Unreconstructible("a generator that is running, or refers to itself")
+    code = t.frame.code
+    cg.load_object(new_generator)
+    if t.finished:
+        cg.op("LOAD_CONST", _nothing.__code__)
+        values = []
+    else:
+        suspended = Suspended(t.frame, t.started)
+        values = suspended.values
+        cg.op("LOAD_CONST", suspended.build())
+    cg.load_object(t.frame.scope.real)
+    cg.load_many(values)
+    cg.op("BUILD_TUPLE", len(values))
+    for part in (t.started, t.finished, code.co_name, code.co_qualname):
+        cg.op("LOAD_CONST", part)
+    cg.call(7)
+    cg.store_temp(t)
 
 
 _BUILDERS: dict[type, Any] = {

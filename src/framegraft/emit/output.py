@@ -19,52 +19,97 @@ TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
 
 
-class Segment:
-    """Emission of one trace of the root frame."""
+class Part:
+    """One of the frames that a break interrupts, outermost first, and where its values are in the transformed frame.
 
-    def __init__(self, state: Any, root: Any, names: Any, compile_graph: Any, make_resume: Any) -> None:
+    The stacks of all parts lie on top of each other there, as they did in the interpreter; the locals of inner frames have
+    a prefix.
+    """
+
+    def __init__(self, frame: Any, level: int, base: int) -> None:
+        self.frame = frame
+        self.base = base
+        self.prefix = f"__frame{level}_" if level else ""
+        self.bound: set[str] = set()
+
+    def bind(self, wanted: set[str]) -> dict[str, VariableTracker]:
+        """The values of these locals, and of all cells, by their names in the transformed frame."""
+        frame = self.frame
+        found = {n: v for n, v in frame.locals.items() if n in wanted}
+        found |= {CELL + n: v for n, v in frame.cells.items()}
+        self.bound = set(found)
+        return {self.prefix + n: v for n, v in found.items()}
+
+
+class Segment:
+    """Emission of one trace: of the frames from the root on that it ends in."""
+
+    def __init__(self, state: Any, frames: list, names: Any, fresh: Any, make_resume: Any) -> None:
         self.state = state
-        self.root = root
+        self.root = frames[0]
+        self.frames = frames
         self.cg = Codegen(state, names)
         self.names = names
-        # (graph module, inputs, which of them it changes, symbols) -> name of the compiled function in the globals
-        self.compile_graph = compile_graph
-        self.make_resume = make_resume  # (code) -> name of the resume function in the globals
+        self.fresh = fresh  # (prefix) -> a name that is not in the root's globals
+        self.make_resume = make_resume  # (code, offset, globals) -> name of the resume function in the root's globals
         self.graph_call: Instruction | None = None
+        self.graph_name = ""
+        self.module: Any = None
 
     # -- a finished trace
 
-    def finish_return(self, value: VariableTracker) -> list[Instruction]:
+    def finish_return(self, value: VariableTracker) -> None:
         self._state([value], {})
         self.cg.op("RETURN_VALUE")
         self._rescue()
+
+    def seal(self, compile_graph: Any) -> list[Instruction]:
+        """The instructions. The graph is compiled only here, when everything else is known to work.
+
+        compile_graph: called with the name in the globals, the graph module and the OutputGraph.
+        """
+        graph = self.state.graph
+        if self.module is not None:
+            compile_graph(self.graph_name, self.module, graph)
         return self.cg.out
 
     # -- a broken trace
 
-    def finish_break(self, inst: Instruction) -> list[Instruction]:
-        body_of(origin_of(self.root.code))
-        if inst.op in CANNOT_RUN or inst.place < 0:
+    def finish_break(self) -> None:
+        parts: list[Part] = []
+        stack: list[VariableTracker] = []
+        bound: dict[str, VariableTracker] = {}
+        for level, frame in enumerate(self.frames):
+            body_of(origin_of(frame.code))
+            part = Part(frame, level, len(stack))
+            parts.append(part)
+            bound |= part.bind(self._wanted(frame))
+            stack += frame.stack
+        inst = self.frames[-1].inst
+        if inst.op in CANNOT_RUN or any(f.inst.place < 0 for f in self.frames):
             raise GraphBreak("skipped_frame", f"a break at {inst.op}")
-        root = self.root
-        targets = _successors(root, inst)
+        self._state(stack, bound)
+        if len(parts) == 1:
+            self._run_instruction(parts[0], inst)
+        else:
+            self._run_frames(parts)
+        self._rescue()
+
+    def _wanted(self, frame: Any) -> set[str]:
+        """Locals that the rest of the frame may look at."""
+        inst = frame.inst
         wanted: set[str] = set()
-        for target in targets:
-            wanted |= live_at(root.code, target)
+        for target in [inst, *_successors(frame, inst)] if frame is not self.root else _successors(frame, inst):
+            wanted |= live_at(frame.code, target)
         if inst.handler is not None:
-            wanted |= live_at(root.code, inst.handler.target)
+            wanted |= live_at(frame.code, inst.handler.target)
         if inst.op in ("LOAD_FAST", "DELETE_FAST"):
             wanted.add(inst.arg)
-        bound = {n: v for n, v in root.locals.items() if n in wanted}
-        for name, cell in root.cells.items():
-            bound[CELL + name] = cell
-        self._state(list(root.stack), bound)
-        self._run_instruction(inst, targets, set(bound))
-        self._rescue()
-        return self.cg.out
+        return wanted
 
-    def _run_instruction(self, inst: Instruction, targets: list[Instruction], bound: set[str]) -> None:
-        cg, depth = self.cg, len(self.root.stack)
+    def _run_instruction(self, part: Part, inst: Instruction) -> None:
+        """The root frame runs the instruction that broke the graph itself."""
+        cg, depth, bound = self.cg, len(part.frame.stack), part.bound
         if inst.op in ("LOAD_FAST", "DELETE_FAST") and inst.arg not in self.root.locals and inst.arg in self.state.parameters:
             cg.op("DELETE_FAST", inst.arg)  # the program has deleted it: the instruction raises
         copy = self._executable(inst)
@@ -75,19 +120,19 @@ class Segment:
         elif inst.op == "DELETE_FAST":
             bound.discard(inst.arg)
         if inst.op not in TERMINATORS:
-            after = depth + _effect(inst, False)
-            self._resume(targets[0], after, bound)
+            after = _successors(self.root, inst)[0]
+            self._resume(part, after, depth + _effect(inst, False))
+            cg.op("RETURN_VALUE")
             if inst.target is not None:
                 mark = len(cg.out)
-                self._resume(inst.target, depth + _effect(inst, True), bound)
+                self._resume(part, inst.target, depth + _effect(inst, True))
+                cg.op("RETURN_VALUE")
                 copy.target = cg.out[mark]
         if inst.handler is not None:
-            handler = inst.handler
             mark = len(cg.out)
-            # lasti counts in this code: in the resume function's it would name no line
-            lasti = handler.depth if handler.lasti else None
-            self._resume(handler.target, handler.depth + handler.lasti + 1, bound, lasti)
-            copy.handler = ExceptionHandler(cg.out[mark], handler.depth, handler.lasti)
+            self._handle(part, inst.handler)
+            cg.op("RETURN_VALUE")
+            copy.handler = ExceptionHandler(cg.out[mark], inst.handler.depth, inst.handler.lasti)
 
     def _executable(self, inst: Instruction) -> Instruction:
         """The instruction as the transformed frame can run it: cells are plain locals there."""
@@ -102,23 +147,65 @@ class Segment:
             return instr({"L": "LOAD_ATTR", "S": "STORE_ATTR", "D": "DELETE_ATTR"}[inst.op[0]], attr)
         return copy
 
-    def _resume(self, target: Instruction, depth: int, bound: set[str], lasti: int | None = None) -> None:
-        """Call the resume function for ``target``; its ``depth`` stack values are on the real stack. Then return."""
-        cg = self.cg
-        cells = [n for n in self.root.cells if CELL + n in bound]
-        point = ResumePoint(self.root.code, target, depth, bound, cells)
+    def _run_frames(self, parts: list[Part]) -> None:
+        """The innermost frame goes on at the instruction that broke the graph; each caller behind its call, with the value.
+
+        So the instruction runs in code of its own function: with its globals, and its line in tracebacks.
+        """
+        cg, inner = self.cg, parts[-1]
+        calls = [self._resume(inner, inner.frame.inst, len(inner.frame.stack), again=True)]
+        leaving: list[tuple[Instruction, int]] = []
+        for part in reversed(parts[:-1]):
+            inst = part.frame.inst
+            after, handler = part.frame.instructions[inst.index + 1], inst.handler
+            mine = [self._resume(part, after, len(part.frame.stack) + 1)]
+            if handler is None:
+                calls += mine
+                continue
+            leave = instr("JUMP")
+            cg.emit(leave)
+            mark = len(cg.out)
+            mine.append(self._handle(part, handler))
+            for call in calls:
+                if call is not None:
+                    call.handler = ExceptionHandler(cg.out[mark], part.base + handler.depth, handler.lasti)
+            leaving.append((leave, len(cg.out)))
+            calls = mine
+        cg.op("RETURN_VALUE")
+        for leave, to in leaving:
+            leave.target = cg.out[to]
+
+    def _handle(self, part: Part, handler: ExceptionHandler) -> Instruction | None:
+        # lasti counts in this code: in the resume function's it would name no line
+        return self._resume(part, handler.target, handler.depth + handler.lasti + 1, handler.depth if handler.lasti else None)
+
+    def _resume(self, part: Part, target: Instruction, depth: int, lasti: int | None = None, again: bool = False) -> Instruction | None:
+        """Replace the part's ``depth`` stack values by what the rest of its frame returns. Gives the call, where there is one.
+
+        ``again``: the rest starts with the instruction that broke the graph.
+        """
+        cg, frame = self.cg, part.frame
         stack_names = [f"__stack_{i}" for i in range(depth)]
+        if target.op == "RETURN_VALUE":
+            if depth > 1:
+                cg.op("STORE_FAST", stack_names[0])
+                for _ in range(depth - 1):
+                    cg.op("POP_TOP")
+                cg.op("LOAD_FAST", stack_names[0])
+            return None
+        cells = [n for n in frame.cells if CELL + n in part.bound]
+        point = ResumePoint(frame.code, target, depth, part.bound, cells, again)
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
-        cg.op("LOAD_GLOBAL", self.make_resume(resume_code(point), point.offset))
+        cg.op("LOAD_GLOBAL", self.make_resume(resume_code(point), point.offset, frame.scope.real))
         for index, name in enumerate(stack_names):
             cg.op("LOAD_CONST", 0) if index == lasti else cg.op("LOAD_FAST", name)
         for name in cells:
-            cg.op("LOAD_FAST", CELL + name)
+            cg.op("LOAD_FAST", part.prefix + CELL + name)
         for name in point.names:
-            cg.op("LOAD_FAST", name)
+            cg.op("LOAD_FAST", part.prefix + name)
         cg.call(len(point.arguments))
-        cg.op("RETURN_VALUE")
+        return cg.out[-1]
 
     # -- the state at the end of the trace
 
@@ -191,9 +278,9 @@ class Segment:
 
     def _call_graph(self, outputs: list[Any]) -> None:
         cg, graph = self.cg, self.state.graph
-        module = graph.finish(outputs)
-        name = self.compile_graph(module, graph.inputs, graph.changed_inputs(), graph.symbols)
-        cg.op("LOAD_GLOBAL", name)
+        self.module = graph.finish(outputs)
+        self.graph_name = self.fresh("__compiled_fn")
+        cg.op("LOAD_GLOBAL", self.graph_name)
         for tracker in graph.inputs:
             cg.load_source(tracker.source)
         cg.call(len(graph.inputs))

@@ -12,18 +12,27 @@ from ..bytecode.encode import encode
 from ..bytecode.flow import live_locals, remove_unreachable
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..interp.frame import _DECODED, RULES, _unsupported, instructions_of
+from ..interp.unwind import PreviousException
 from ..model.source import instr
+from ..model.value import NONE, VariableTracker
 
 _ORIGIN: dict[int, CodeType] = {}  # id(resume code) -> the function's own code
 _KEEP: list[CodeType] = []
 _REWRITTEN: dict[int, list[Instruction]] = {}
 _LIVE: dict[int, list[frozenset[str]]] = {}
 
+_AGAIN: dict[int, Instruction] = {}  # id(resume code) -> its first instruction, where a graph has been broken already
+
 STACK, CELL = "___stack", "___cell_"
 
 
 def origin_of(code: CodeType) -> CodeType:
     return _ORIGIN.get(id(code), code)
+
+
+def breaks_again(code: CodeType, inst: Instruction) -> bool:
+    """Whether a break at ``inst`` is the very one that led to the resume function ``code``."""
+    return _AGAIN.get(id(code)) is inst
 
 
 def _clone(instructions: list[Instruction]) -> list[Instruction]:
@@ -84,7 +93,9 @@ def _explicit_super(instructions: list[Instruction], code: CodeType) -> list[Ins
 class ResumePoint:
     """Where to go on: the original function's code, the instruction's offset, and what is passed."""
 
-    def __init__(self, code: CodeType, target: Instruction, depth: int, bound: set[str], cells: list[str]) -> None:
+    def __init__(
+        self, code: CodeType, target: Instruction, depth: int, bound: set[str], cells: list[str], again: bool = False
+    ) -> None:
         self.code = origin_of(code)
         body = body_of(self.code)
         self.index = target.place
@@ -94,7 +105,8 @@ class ResumePoint:
         self.names = sorted(live & bound)
         self.cells = cells
         self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names
-        self.key = (id(self.code), self.index, tuple(self.arguments))
+        self.again = again  # the instruction has broken a graph already
+        self.key = (id(self.code), self.index, tuple(self.arguments), again)
         self.body = body
 
 
@@ -109,24 +121,34 @@ def resume_code(point: ResumePoint) -> CodeType:
 
 
 def _build(point: ResumePoint) -> CodeType:
-    code = point.code
     body = _clone(point.body)
     target = body[point.index]
-    prologue = []
-    for name in point.cells:
-        prologue += [instr("LOAD_FAST", CELL + name), instr("STORE_CELL", name)]
+    prologue = _restore_cells(point.cells)
     prologue += [instr("LOAD_FAST", f"{STACK}{i}") for i in range(point.depth)]
     prologue.append(instr("JUMP", None, target))
+    made = _finish(point.code, prologue, body, target, f"<resume in {point.code.co_name}>", point.arguments, point.cells)
+    if point.again:
+        _AGAIN[id(made)] = target
+    return made
+
+
+def _restore_cells(names: list[str]) -> list[Instruction]:
+    return [i for name in names for i in (instr("LOAD_FAST", CELL + name), instr("STORE_CELL", name))]
+
+
+def _finish(
+    code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, name: str, argnames: list[str],
+    cells: list[str],
+) -> CodeType:
     for inst in prologue:
         inst.positions = target.positions
         inst.run = RULES.get(inst.op, _unsupported)
     instructions = remove_unreachable(prologue + body)
     for index, inst in enumerate(instructions):
         inst.index = index
-    name = f"<resume in {code.co_name}>"
     made = encode(
-        instructions, code, name=name, qualname=name, argnames=point.arguments, cellvars=tuple(point.cells), freevars=(),
-        no_make_cell=set(point.cells), flags=code.co_flags & ~(4 | 8 | 16),
+        instructions, code, name=name, qualname=name, argnames=argnames, cellvars=tuple(cells), freevars=(),
+        no_make_cell=set(cells), flags=code.co_flags & ~(4 | 8 | 16),
     )
     _DECODED[id(made)] = (made, instructions)
     _ORIGIN[id(made)] = code
@@ -134,15 +156,64 @@ def _build(point: ResumePoint) -> CodeType:
     return made
 
 
+class Suspended:
+    """A generator that the trace has made: code that makes a real one, and the trackers of its arguments.
+
+    The code is the generator's own, behind a prologue that restores cells and stack. One that has started then yields once,
+    under the handler of the yield where it was suspended, and goes on behind that.
+    """
+
+    def __init__(self, frame: Any, started: bool) -> None:
+        self.code = frame.code
+        self.frame = frame
+        body_of(self.code)
+        target = frame.instructions[frame.ip if started else 1]
+        self.place: int = target.place
+        names = sorted(live_at(self.code, target) & frame.locals.keys())
+        self.stack = frame.stack
+        # Exceptions that the generator is handling; of each, whether it lies on the stack once more.
+        self.handled = tuple(
+            (i, i + 1 < len(self.stack) and self.stack[i + 1] is item.current)
+            for i, item in enumerate(self.stack) if isinstance(item, PreviousException) and item.active)
+        self.argnames = [*(f"{STACK}{i}" for i in range(len(self.stack))), *(CELL + c for c in frame.cells), *names]
+        values = [item.current if isinstance(item, PreviousException) and item.active else item for item in self.stack]
+        self.values: list[VariableTracker] = [
+            *(NONE if isinstance(v, PreviousException) else v for v in values), *frame.cells.values(), *(frame.locals[n] for n in names)]
+        self.started = started
+
+    def build(self) -> CodeType:
+        place = self.frame.inst.place if self.started else -1
+        key = (id(self.code), self.place, place, tuple(self.argnames), self.handled)
+        found = _CODES.get(key)
+        if found is None:
+            found = _CODES[key] = self._build(place)
+        return found
+
+    def _build(self, place: int) -> CodeType:
+        body = _clone(body_of(self.code))
+        cells = list(self.frame.cells)
+        prologue = [instr("RETURN_GENERATOR"), *_restore_cells(cells)]
+        handled = dict(self.handled)
+        skip = -1
+        for i in range(len(self.stack)):
+            if i == skip:
+                continue
+            prologue.append(instr("LOAD_FAST", f"{STACK}{i}"))
+            if i in handled:
+                prologue.append(instr("PUSH_EXC_INFO"))
+                skip = i + 1 if handled[i] else -1
+                if not handled[i]:
+                    prologue.append(instr("POP_TOP"))
+        if self.started:
+            suspended = instr("YIELD_VALUE", body[place].arg)
+            suspended.handler = body[place].handler
+            prologue += [instr("LOAD_CONST", None), suspended]
+        prologue.append(instr("JUMP", None, body[self.place]))
+        return _finish(self.code, prologue, body, body[self.place], self.code.co_name, self.argnames, cells)
+
+
 def live_at(code: CodeType, inst: Instruction) -> frozenset[str]:
     """Live locals of the original function before an instruction."""
     origin = origin_of(code)
     body_of(origin)
     return _LIVE[id(origin)][inst.place]
-
-
-def arguments_loader(point: ResumePoint, cg: Any, load_cell: Any) -> None:
-    for name in point.cells:
-        load_cell(name)
-    for name in point.names:
-        cg.op("LOAD_FAST", name)

@@ -63,7 +63,9 @@ class InstructionTranslator:
         self.first_arg: Any = None  # for zero-argument super()
         self.result: Any = None
         self.names: dict[str, VariableTracker] | None = None  # class bodies
-        self.steps = 0
+        self.at = 0  # the trace's step that executes ``inst``
+        # Whether a break may interrupt the frame here: each caller only waits for the value of a call.
+        self.breakable = False
 
     def line(self) -> int:
         positions = self.inst.positions
@@ -98,14 +100,15 @@ class InstructionTranslator:
                 inst = self.instructions[self.ip]
                 self.inst = inst
                 self.ip += 1
-                self.step_hook(inst)
                 try:
+                    self.step_hook(inst)
                     signal = inst.run(self, inst)
                 except UserRaise as raised:
                     self.unwind(raised)
                     continue
                 except GraphBreak as broken:
                     broken.user_stack = broken.user_stack or state.user_stack()
+                    broken.frames = broken.frames or list(state.frames)
                     raise
                 if signal is not None:
                     return signal
@@ -114,9 +117,16 @@ class InstructionTranslator:
 
     def step_hook(self, inst: Instruction) -> None:
         state = self.state
-        state.steps += 1
+        self.at = state.steps = state.steps + 1
         if state.steps > state.config.max_trace_steps:
             raise GraphBreak("untraceable_call", f"more than {state.config.max_trace_steps} instructions in one trace")
+        if self.breakable and inst.op not in UNBREAKABLE:
+            planned = state.stop_at.get(state.steps)
+            if planned is not None:
+                raise planned
+            if state.config.force_break_at == len(state.points):
+                raise GraphBreak("forced_break", f"before {inst.op}")
+            state.points.append(state.steps)
 
     def unwind(self, raised: UserRaise) -> None:
         """Go on in the handler that covers the current instruction, or raise on (CPython: exception_unwind)."""
@@ -137,26 +147,6 @@ class InstructionTranslator:
     def jump(self, target: Instruction | None) -> None:
         assert target is not None
         self.ip = target.index
-
-
-class RootTranslator(InstructionTranslator):
-    """The frame that is being converted: it knows where it must break and counts its own instructions."""
-
-    def __init__(self, state: TraceState, code: CodeType, scope: GlobalScope, instructions: list[Instruction]) -> None:
-        super().__init__(state, code, scope, instructions)
-        self.stop_at: dict[int, GraphBreak] = {}
-        self.clean: tuple[int, int] = (0, 0)
-
-    def step_hook(self, inst: Instruction) -> None:
-        super().step_hook(inst)
-        planned = self.stop_at.get(self.steps)
-        if planned is not None:
-            raise planned
-        forced = self.state.config.force_break_at
-        if forced is not None and forced == self.steps and inst.op not in UNBREAKABLE:
-            raise GraphBreak("forced_break", f"before {inst.op}")
-        self.steps += 1
-        self.clean = (len(self.stack), self.state.dirty)
 
 
 UNBREAKABLE = frozenset(("RETURN_GENERATOR", "YIELD_VALUE", "SEND", "JUMP"))

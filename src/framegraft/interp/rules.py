@@ -357,6 +357,7 @@ def call(tx: Tx, inst: Instruction) -> None:
     values = tx.popn(npos + len(names))
     fn = tx.pop()
     kwargs = dict(zip(names, values[npos:], strict=True)) if names else {}
+    tx.state.waiting = tx.breakable
     tx.stack.append(core.call(tx, fn, values[:npos], kwargs))
 
 
@@ -368,6 +369,7 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
             kwargs[core.need_constant(key, "a keyword name")] = value
     args = core.unpack_iterable(tx, tx.pop())
     fn = tx.pop()
+    tx.state.waiting = tx.breakable
     tx.stack.append(core.call(tx, fn, args, kwargs))
 
 

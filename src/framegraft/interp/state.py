@@ -43,6 +43,9 @@ class TraceState:
         self.exceptions: list = []  # what sys.exception() would give, innermost last
         self.traced_calls = 0
         self.steps = 0
+        self.stop_at: dict[int, GraphBreak] = {}  # steps before which the trace ends
+        self.points: list[int] = []  # steps before which it could end
+        self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
         self.pure = 0  # above 0, nothing from outside may be changed

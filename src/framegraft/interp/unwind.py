@@ -38,7 +38,7 @@ def raise_varargs(tx: Tx, inst: Instruction) -> None:
     if inst.arg == 0:
         if not tx.state.exceptions:
             raise GraphBreak("raised_exception", "bare raise of an exception that is handled outside of the trace")
-        raise UserRaise(tx.state.exceptions[-1])
+        raise _raised(tx, tx.state.exceptions[-1])
     cause = tx.pop() if inst.arg == 2 else None
     value = _instance(tx, tx.pop())
     if cause is not None:
@@ -48,7 +48,14 @@ def raise_varargs(tx: Tx, inst: Instruction) -> None:
             cause = _instance(tx, cause)
         value.cause = cause
     set_context(tx.state, value)
-    raise UserRaise(value)
+    raise _raised(tx, value)
+
+
+def _raised(tx: Tx, value: VariableTracker) -> UserRaise:
+    if not isinstance(value, ExceptionVariable) and any(frame.inst.handler is not None for frame in tx.state.frames):
+        # Handlers rely on the exception having a traceback, which only raising it gives.
+        raise GraphBreak("raised_exception", "an exception made outside of the trace is raised where the program may handle it")
+    return UserRaise(value)
 
 
 def _instance(tx: Tx, value: VariableTracker) -> VariableTracker:
@@ -93,7 +100,7 @@ def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
 
 @rule("RERAISE")
 def reraise(tx: Tx, inst: Instruction) -> None:
-    raise UserRaise(tx.pop())
+    raise _raised(tx, tx.pop())
 
 
 @rule("BEFORE_WITH")

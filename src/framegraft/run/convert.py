@@ -10,6 +10,7 @@ import sys
 import threading
 import types
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from ..backends.tracing import wants_fixed_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.output import Segment
-from ..emit.resume import origin_of
+from ..emit.resume import breaks_again, origin_of
 from ..errors import (
     BackendCompilerFailed,
     FramegraftError,
@@ -49,7 +50,7 @@ from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
 calls.SKIP.append(skip.inline_reason)
-_counter = itertools.count()
+_next_number = 0  # of graphs and resume functions
 _pins = itertools.count(1)
 _lock = threading.RLock()
 MAX_ATTEMPTS = 40
@@ -57,8 +58,8 @@ MAX_ATTEMPTS = 40
 
 def reset_counter() -> None:
     """Numbers in names start at zero again. A name that running code still uses is left out."""
-    global _counter
-    _counter = itertools.count()
+    global _next_number
+    _next_number = 0
 
 
 def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
@@ -164,7 +165,8 @@ class Conversion:
         self.args = args
         self.code = fn.__code__
         self.installed: list[InstalledName] = []
-        self.planned: dict[int, GraphBreak] = {}
+        self.planned: dict[int, GraphBreak] = {}  # the step before which the next attempt ends
+        self.search: Search | None = None
         self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
         self.graph_module: Any = None
         self.modes = Modes()
@@ -173,16 +175,20 @@ class Conversion:
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def run(self) -> Any:
+        global _next_number
+        first = _next_number
         for _attempt in range(MAX_ATTEMPTS):
             try:
-                again = self._attempt()
+                made = self._attempt()
             except BackendCompilerFailed as failed:
                 if self.fixed_floats or not wants_fixed_floats(failed.__cause__):
                     raise
                 self.fixed_floats = True
-                continue
-            if again is not AGAIN:
-                return again
+                made = AGAIN
+            if made is not AGAIN:
+                return made
+            self.installed.clear()
+            _next_number = first
         raise GraphBreak("skipped_frame", f"no end after {MAX_ATTEMPTS} attempts")
 
     # -- one attempt
@@ -200,17 +206,9 @@ class Conversion:
             except UserRaise as raised:
                 leaving = GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame")
                 self.leaving.append(leaving)
-                return self._plan(root, leaving)
+                return self._plan([root], leaving)
             assert kind == "return"
-            if self._unsafe(state):
-                return AGAIN
-            segment = self._segment(state, root)
-            state.frames.append(root)
-            try:
-                instructions = segment.finish_return(value)
-            except GraphBreak as broken:
-                return self._broken(state, root, broken, at_end=True)
-            return self._entry(state, root, instructions, None)
+            return self._unsafe(state) or self._emit(state, [root], None, lambda segment: segment.finish_return(value))
         finally:
             nesting = state.graph.nesting
             state.release()
@@ -220,7 +218,7 @@ class Conversion:
             torch.set_rng_state(rng)
             sys.setrecursionlimit(recursion)
 
-    def _start(self) -> tuple[TraceState, frames.RootTranslator]:
+    def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         if self.fixed_floats:
             policy.fix_floats()
@@ -230,8 +228,9 @@ class Conversion:
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
         scope = state.scope(fn.__globals__, GLOBALS, BUILTINS)
-        root = frames.RootTranslator(state, code, scope, frames.instructions_of(code))
-        root.stop_at = self.planned
+        root = frames.InstructionTranslator(state, code, scope, frames.instructions_of(code))
+        root.breakable = True
+        state.stop_at = self.planned
         state.root = root
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
@@ -263,69 +262,75 @@ class Conversion:
 
     # -- breaks
 
-    def _plan(self, root: frames.RootTranslator, broken: GraphBreak, step: int | None = None) -> Any:
-        """Trace again, and break before the instruction that the root frame is at."""
-        at = root.steps - 1 if step is None else step
-        if at in self.planned or at < 0:
+    def _plan(self, interrupted: list, broken: GraphBreak) -> Any:
+        """Trace again, and end before the instruction that the innermost of these frames is at."""
+        at = interrupted[-1].at
+        if at in self.planned:
             raise broken
-        broken.user_stack = broken.user_stack or self._where(root.state, root)
+        broken.user_stack = broken.user_stack or [_where(frame) for frame in interrupted]
         broken.__traceback__ = broken.__context__ = None
+        broken.frames = []
         self.planned = {**self.planned, at: broken}
         return AGAIN
 
-    def _unsafe(self, state: TraceState) -> bool:
-        """Whether the trace counted on running again where the graph cannot be: the next attempt does not."""
+    def _unsafe(self, state: TraceState) -> Any:
+        """AGAIN if the trace counted on running anew where the graph cannot be repeated: the next attempt does not."""
         if not state.rescued or not self.rescue or state.graph.repeatable():
-            return False
+            return None
         self.rescue = False
         self.planned = {}
-        return True
+        self.search = None
+        return AGAIN
 
-    def _broken(self, state: TraceState, root: frames.RootTranslator, broken: GraphBreak, at_end: bool = False) -> Any:
-        planned = broken in self.planned.values()
-        if not broken.user_stack:
-            broken.user_stack = self._where(state, root)
-        if self.ctx.fullgraph and broken.reason != "unreconstructible_value" and broken not in self.leaving:
+    def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
+        traced = broken.frames or [root]
+        interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))
+        broken.user_stack = broken.user_stack or [_where(frame) for frame in traced]
+        if self.ctx.fullgraph and broken not in self.leaving:
             raise Unsupported.from_break(broken) from None
-        if at_end:
-            # A value that cannot be rebuilt is alive: stop earlier, before the call that made it.
-            return self._earlier(root, broken)
-        at_clean_instruction = planned or broken.reason == "forced_break"
-        inst = root.inst
-        if not at_clean_instruction:
-            return self._plan(root, broken)
-        if self._unsafe(state):
-            return AGAIN
-        segment = self._segment(state, root)
-        state.frames.append(root)
+        if broken not in self.planned.values() and broken.reason != "forced_break":
+            return self._plan(interrupted, broken)
+        return self._unsafe(state) or self._emit(state, interrupted, broken, Segment.finish_break)
+
+    def _emit(self, state: TraceState, interrupted: list, broken: GraphBreak | None, finish: Callable[[Segment], None]) -> Any:
+        root = interrupted[0]
+        segment = Segment(state, interrupted, self._install, self._fresh, self._make_resume)
+        state.frames[:] = interrupted
         try:
-            instructions = segment.finish_break(inst)
+            finish(segment)
         except GraphBreak as worse:
-            if worse.reason == "unreconstructible_value":
-                return self._earlier(root, worse)
-            raise worse from None
-        records.note_break(broken, self.code)
-        _log_break(broken)
+            if worse.reason != "unreconstructible_value":
+                raise worse from None
+            if self.ctx.fullgraph:
+                worse.user_stack = [_where(root)]
+                raise Unsupported.from_break(worse) from None
+            if broken is not None:
+                worse.user_stack = broken.user_stack
+                if broken.reason != "unreconstructible_value":
+                    worse.detail += f", alive at a break ({broken})"
+            else:
+                worse.user_stack = [_where(root)]
+            if self.search is None:
+                self.search = Search(state.points)
+            self.search.failed(interrupted[-1].at if broken is not None else sys.maxsize, worse)
+            return self._probe()
+        if self.search is not None and self.search.could_be_later(interrupted[-1].at):
+            return self._probe()
+        instructions = segment.seal(self._compile_graph)
+        if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
+            records.note_break(broken, self.code)
+            _log_break(broken)
         return self._entry(state, root, instructions, broken)
 
-    def _earlier(self, root: frames.RootTranslator, broken: GraphBreak) -> Any:
-        """Break one root instruction earlier than at the last attempt."""
-        latest = min(self.planned) if self.planned else root.steps
-        step = latest - 1
-        while step >= 0 and step in self.planned:
-            step -= 1
-        if step < 0:
-            raise broken
+    def _probe(self) -> Any:
+        assert self.search is not None
+        step, broken = self.search.next()
+        broken.__traceback__ = broken.__context__ = None
+        broken.frames = []
         self.planned = {step: broken}
         return AGAIN
 
-    def _where(self, state: TraceState, root: frames.RootTranslator) -> list:
-        return [(root.code.co_filename, root.line(), root.code.co_name)]
-
     # -- emission
-
-    def _segment(self, state: TraceState, root: frames.RootTranslator) -> Segment:
-        return Segment(state, root, self._install, self._compile_graph, self._make_resume)
 
     def _install(self, hint: str, obj: Any) -> str:
         """A name of ``obj`` in the function's globals, never used for another object: an old entry's code may still run."""
@@ -333,8 +338,7 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, module: Any, inputs: list, changed: list[bool], symbols: Any) -> str:
-        name = self._fresh("__compiled_fn")
+    def _compile_graph(self, name: str, module: Any, graph: OutputGraph) -> None:
         module.__class__.__name__ = name
         self.graph_module = module
         if log.enabled("graph"):
@@ -344,8 +348,9 @@ class Conversion:
         modes = Modes()
         self.modes.restore()
         try:
-            values = [t.value for t in inputs]
-            with symbols.only_inputs() if symbols is not None else contextlib.nullcontext():
+            values = [t.value for t in graph.inputs]
+            changed = graph.changed_inputs()
+            with graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext():
                 if any(changed):
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
@@ -354,22 +359,23 @@ class Conversion:
             modes.restore()
         records.note_graph(module)
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
-        return name
 
     def _fresh(self, prefix: str) -> str:
-        while (name := f"{prefix}_{next(_counter)}") in self.fn.__globals__:
-            pass
-        return name
+        global _next_number
+        while True:
+            name = f"{prefix}_{_next_number}"
+            _next_number += 1
+            if name not in self.fn.__globals__:
+                return name
 
-    def _make_resume(self, code: types.CodeType, offset: int) -> str:
-        key = (code, id(self.fn.__globals__))
+    def _make_resume(self, code: types.CodeType, offset: int, scope: dict[str, Any]) -> str:
+        key = (code, id(scope), id(self.fn.__globals__))
         known = self.ctx.resumes.get(key)
         if known is not None and known.scope is self.fn.__globals__:
             self.installed.append(known)
             return known.name
         name = self._fresh(f"__resume_at_{offset}")
-        function = types.FunctionType(code, self.fn.__globals__, code.co_name)
-        function.__module__ = self.fn.__module__
+        function = types.FunctionType(code, scope, code.co_name)
         resume = InstalledName(self.fn.__globals__, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss))
         self.ctx.resumes[key] = resume
         self.installed.append(resume)
@@ -411,6 +417,48 @@ class Conversion:
 
 
 AGAIN: Any = object()
+
+
+def _where(frame: frames.InstructionTranslator) -> tuple[str, int, str]:
+    return frame.code.co_filename, frame.line(), frame.code.co_name
+
+
+class Search:
+    """The latest step at which a trace can end, when a value that is alive at the wanted one cannot be rebuilt.
+
+    Such a value is made by one instruction and alive from there on: the two steps before are tried, then halves.
+    """
+
+    def __init__(self, points: list[int]) -> None:
+        self.points = list(points)
+        self.good = 0
+        self.bad = sys.maxsize
+        self.tries = 0
+        self.broken: Any = None
+        self.settled = False
+
+    def failed(self, at: int, broken: GraphBreak) -> None:
+        self.bad = at
+        self.broken = broken
+
+    def could_be_later(self, at: int) -> bool:
+        """Whether the end at step ``at``, which would do, need not be the latest."""
+        self.good = at
+        return not self.settled and bool(self._between())
+
+    def _between(self) -> list[int]:
+        return [p for p in self.points if self.good < p < self.bad]
+
+    def next(self) -> tuple[int, GraphBreak]:
+        """The step to try, and the break that it stands for, which is raised when there is none."""
+        between = self._between()
+        self.tries += 1
+        if between:
+            return between[-1] if self.tries <= 2 else between[len(between) // 2], self.broken
+        if not self.good:
+            raise self.broken
+        self.settled = True
+        return self.good, self.broken
 
 
 def _shielded(compiled: Any) -> Any:

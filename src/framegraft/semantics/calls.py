@@ -46,16 +46,20 @@ WEAKREF: list[Any] = []  # set by functions.py, which builds on this file
 
 
 def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
-    fn = realize(fn, tx.state)
+    """The value of a call. ``state.waiting``, set just before, is handed on to the one call whose value is the answer."""
+    state = tx.state
+    waiting, state.waiting = state.waiting, False
+    fn = realize(fn, state)
     if isinstance(fn, ObjectVariable):
-        return _call_object(tx, fn, args, kwargs)
+        return _call_object(tx, fn, args, kwargs, waiting)
     if isinstance(fn, MethodVariable):
+        state.waiting = waiting
         bound_args = getattr(fn, "args", None)
         if bound_args is not None:  # functools.partial made in the trace
             return call(tx, fn.func, [*bound_args, *args], {**fn.kwargs, **kwargs})  # type: ignore[attr-defined]
         return call(tx, fn.func, [fn.obj, *args], kwargs)
     if isinstance(fn, FunctionVariable):
-        return _inline_born(tx, fn, args, kwargs)
+        return _inline_born(tx, fn, args, kwargs, waiting)
     if isinstance(fn, BuiltinMethodVariable):
         return call_method(tx, realize(fn.obj, tx.state), fn.name, args, kwargs)
     raise GraphBreak("untraceable_call", f"a {fn.python_type().__name__} called")
@@ -74,7 +78,7 @@ def realize_all(tx: Any, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     return [realize(a, state) for a in args], {k: realize(v, state) for k, v in kwargs.items()}
 
 
-def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
     value = fn.value
     if value is not MISSING:
         handler = HANDLERS.get(id(value))
@@ -87,7 +91,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> Var
         if isinstance(value, type):
             return call_class(tx, value, args, kwargs)
         if isinstance(value, types.FunctionType):
-            return inline_call(tx, fn, value, args, kwargs)
+            return inline_call(tx, fn, value, args, kwargs, waiting)
         if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
             return _unbound_method(tx, value, args, kwargs)
         if isinstance(value, types.BuiltinFunctionType):
@@ -97,12 +101,13 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs) -> Var
         if type(value) is weakref.ref:
             return WEAKREF[0](tx, fn)
         if isinstance(value, functools.partial):
-            return _call_partial(tx, fn, value, args, kwargs)
+            return _call_partial(tx, fn, value, args, kwargs, waiting)
     method = attributes.special_method(tx, fn, "__call__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
     if is_builtin_method(method):
         raise GraphBreak("unknown_c_function", f"a {fn.cls.__name__} called")
+    tx.state.waiting = waiting
     return call(tx, method, args, kwargs)
 
 
@@ -147,12 +152,13 @@ def _call_cached(tx: Any, fn: ObjectVariable, value: Any, args: Args, kwargs: Kw
     return LazyVariable(answer, fn.source.child("PYCALL", ask))
 
 
-def _call_partial(tx: Any, fn: ObjectVariable, value: functools.partial, args: Args, kwargs: Kwargs) -> VariableTracker:
+def _call_partial(tx: Any, fn: ObjectVariable, value: functools.partial, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
     assert fn.source is not None
     inner = LazyVariable(value.func, fn.source.child("ATTR", "func"))
     bound = realize(LazyVariable(value.args, fn.source.child("ATTR", "args")), tx.state)
     keywords = realize(LazyVariable(value.keywords, fn.source.child("ATTR", "keywords")), tx.state)
     from_partial = {k.value: v for k, v in iteration.complete(tx, keywords).values()}  # type: ignore[arg-type,attr-defined]
+    tx.state.waiting = waiting
     return call(tx, inner, [*bound.items, *args], {**from_partial, **kwargs})  # type: ignore[attr-defined]
 
 
@@ -313,16 +319,18 @@ MAPPING_BASES: set[type] = {dict}
 # -- Python functions
 
 
-def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs) -> VariableTracker:
+def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
     defaults = realize(fn.defaults, tx.state).items if fn.defaults is not None else []  # type: ignore[attr-defined]
     kwdefaults: Kwargs = {}
     if fn.kwdefaults is not None:
         kwdefaults = {k: v for k, (_, v) in realize(fn.kwdefaults, tx.state).items.items()}  # type: ignore[attr-defined]
     bound = bind_arguments(tx, fn.code, fn.name, args, kwargs, defaults, kwdefaults)
-    return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None)
+    return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None, waiting)
 
 
-def inline_call(tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs) -> VariableTracker:
+def inline_call(
+    tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs, waiting: bool = False
+) -> VariableTracker:
     """Trace into a Python function from outside."""
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:
@@ -357,19 +365,21 @@ def inline_call(tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Ar
         scope = tx.state.root.scope
     else:
         scope = tx.state.scope(value.__globals__, source.child("FGLOBALS"), BUILTINS)
-    return run_inline(tx, code, scope, bound, closure, value)
+    return run_inline(tx, code, scope, bound, closure, value, waiting)
 
 
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
 
 
-def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn: Any) -> VariableTracker:
+def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn: Any, waiting: bool = False) -> VariableTracker:
     if len(tx.state.frames) > MAX_DEPTH:
         raise GraphBreak("recursion", f"more than {MAX_DEPTH} calls deep")
     inner = frames.InstructionTranslator(tx.state, code, scope)
     start_frame(inner, code, bound, closure)
     inner.fn = fn
+    inner.breakable = waiting
     if code.co_flags & frames.CO_GENERATOR:
+        inner.breakable = False
         return GeneratorVariable(inner)
     if code.co_flags & (frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
         raise GraphBreak("untraceable_call", "a coroutine")
