@@ -22,6 +22,8 @@ from .log import switch_by_setting
 
 #: Entries kept for one code object; a call that fits none of so many runs in eager mode, with one warning.
 cache_size_limit: int = 64
+#: Captures made of one code object, those that are gone included; one more runs in eager mode, with one warning.
+accumulated_cache_size_limit: int = 256
 #: Raise ``RecompileLimitExceeded`` instead of compiling a second entry for one code object (to find recompiles).
 error_on_recompile: bool = False
 
@@ -64,10 +66,11 @@ output_code: bool = False
 
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
-_POSITIVE = ("cache_size_limit", "max_trace_steps")
+_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "max_trace_steps")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "cache_size_limit": (int,),
+    "accumulated_cache_size_limit": (int,),
     "error_on_recompile": (bool,),
     "dynamic_shapes": (bool,),
     "automatic_dynamic_shapes": (bool,),

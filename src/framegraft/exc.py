@@ -3,10 +3,12 @@
 from .errors import (
     BackendCompilerFailed,
     ConfigError,
+    ConstraintViolation,
     DecompileError,
     FramegraftError,
     InternalError,
     InvalidBackend,
+    RecompileError,
     RecompileLimitExceeded,
     Unsupported,
 )
@@ -14,10 +16,12 @@ from .errors import (
 __all__ = [
     "BackendCompilerFailed",
     "ConfigError",
+    "ConstraintViolation",
     "DecompileError",
     "FramegraftError",
     "InternalError",
     "InvalidBackend",
+    "RecompileError",
     "RecompileLimitExceeded",
     "Unsupported",
 ]

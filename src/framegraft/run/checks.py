@@ -19,6 +19,10 @@ class CheckFunction:
         self._program = program
         # As text: the guards themselves would keep the objects alive that they are about.
         self.code_parts = [g.code() for g in guards]
+        self.kinds = [g.check for g in guards]
+        self.causes = [g.cause for g in guards]
+        self.slots = {i: [s.leaf().name for s in g.payload.slots] for i, g in enumerate(guards) if g.check == "SHAPE"}
+        self.argnames = argnames
         self.verbose_code_parts = [f"{c}  # {g.cause}" for c, g in zip(self.code_parts, guards, strict=True)]
         self._argnames = argnames
         self._fn = weakref.ref(fn)

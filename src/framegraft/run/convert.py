@@ -45,7 +45,7 @@ from ..tensor import autograd, modules, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
 from ..tensor.policy import Policy
-from . import records, skip
+from . import recompiles, records, skip
 from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
@@ -93,9 +93,12 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     if entries:
         _log_recompile(code, entries, args, fn)
         if config.error_on_recompile:
-            raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
+            why = "\n".join(recompiles.reasons(fn, entries, args))
+            raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set\n{why}")
     if len(entries) >= config.cache_size_limit:
-        return _over_limit(ctx, code, len(entries))
+        return _over_limit(ctx, code, len(entries), "cache_size_limit")
+    if records.CONVERSIONS.get(code, 0) >= config.accumulated_cache_size_limit:
+        return _over_limit(ctx, code, records.CONVERSIONS[code], "accumulated_cache_size_limit")
     looks = _looks_at_frame(origin_of(code))
     if looks:
         broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
@@ -134,26 +137,23 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
         return None
 
 
-def _over_limit(ctx: Any, code: types.CodeType, count: int) -> None:
+def _over_limit(ctx: Any, code: types.CodeType, count: int, setting: str) -> None:
     if ctx.fullgraph:
-        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.cache_size_limit)")
+        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.{setting})")
     if code not in records.WARNED:
         records.WARNED.add(code)
-        text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit cache_size_limit "
-                f"({config.cache_size_limit}); further calls that fit no entry run in eager mode")
+        text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
+                f"({getattr(config, setting)}); further calls that fit no entry run in eager mode. "
+                "framegraft.set_logs(recompiles=True) tells why it was captured so often")
         warnings.warn(text, stacklevel=4)
     return None
 
 
 def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) -> None:
-    if not log.enabled("recompiles"):
-        return
-    logger = log.artifact("recompiles")
-    for entry in entries:
-        failed = entry.program.explain(args, fn)
-        if failed is not None:
-            logger.debug("Recompiling function %s in %s:%s; failed guard: %s", code.co_name, code.co_filename,
-                         code.co_firstlineno, entry.info.describe(failed[0]))
+    if log.enabled("recompiles"):
+        for reason in recompiles.reasons(fn, entries, args):
+            log.artifact("recompiles").debug("Recompiling function %s in %s:%s\n%s", code.co_name, code.co_filename,
+                                             code.co_firstlineno, reason)
 
 
 class Conversion:
@@ -224,6 +224,8 @@ class Conversion:
             policy.fix_floats()
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.where = state.where
+        if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
+            state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
@@ -413,6 +415,7 @@ class Conversion:
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
+        records.CONVERSIONS[code] = records.CONVERSIONS.get(code, 0) + 1
         return entry
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..errors import GraphBreak
 BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
 WARNED: set[types.CodeType] = set()
+CONVERSIONS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()  # entries made, dead ones too
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
 
 
@@ -28,6 +30,7 @@ def note_graph(module: Any) -> None:
 def clear() -> None:
     BREAKS.clear()
     WARNED.clear()
+    CONVERSIONS.clear()
     for key in STATS:
         STATS[key] = 0
 

@@ -23,6 +23,7 @@ class Plan:
     sizes: set[int]
     strides: set[int]
     unbacked: set[int] = dataclasses.field(default_factory=set)
+    strict: set[int] = dataclasses.field(default_factory=set)  # an error where the program needs one particular size
     ranges: dict[int, tuple[int | None, int | None]] = dataclasses.field(default_factory=dict)
 
 
@@ -122,7 +123,8 @@ def _apply_marks(plan: Plan, marks: dict[str, Any], rank: int) -> None:
 
     plan.sizes |= dims("_dynamo_weak_dynamic_indices")
     plan.sizes -= dims("_dynamo_static_indices")
-    plan.sizes |= dims("_dynamo_dynamic_indices")
+    plan.strict = dims("_dynamo_dynamic_indices")
+    plan.sizes |= plan.strict
     plan.unbacked = dims("_dynamo_unbacked_indices") | dims("_dynamo_strict_unbacked_indices")
     plan.sizes -= plan.unbacked
     for limits in marks.get("_dynamo_dynamic_range") or ():

@@ -12,9 +12,11 @@ import torch
 
 from ..errors import GraphBreak
 from ..model.value import (
+    NONE,
     ConstantVariable,
     SizeVariable,
     SymbolicVariable,
+    TensorVariable,
     VariableTracker,
     constant,
 )
@@ -85,7 +87,7 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
         if CLASSES.get(type(result)) in (int, float) and (floats or type(result) is torch.SymFloat):
             return symbols.derived_number(fn, target, args, result)
     except _data_dependent() as error:
-        raise GraphBreak("tensor_item", f"{getattr(fn, '__name__', fn)} of a number that the data decides: {error}") from None
+        raise GraphBreak("tensor_item", f"{getattr(fn, '__name__', fn)} of a number that the data decides: {asked(error)}") from None
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, NotImplementedError, AttributeError):
         return None  # eager words the error
     return _result(result, (fn, target, args))
@@ -110,6 +112,32 @@ def _result(value: Any, recipe: Any) -> VariableTracker:
     return constant(value) if cls is None else SymbolicVariable(value, cls, None, None if cls is int else recipe)
 
 
+ITEM: list[Any] = []  # (tx, tensor) -> its only element; set by torchops, which builds on this file
+
+
+def read_number(tx: Any, tensor: Any, method: str) -> VariableTracker | None:
+    """``item()``, ``int()`` and ``float()`` of a tensor as a number that the data decides; None where it must break."""
+    if not isinstance(tensor, TensorVariable) or tensor.fake.numel() != 1 or tensor.fake.dtype is torch.bool or tensor.fake.is_complex():
+        return None
+    if method == "item" or method == "__float__" and tensor.fake.is_floating_point():
+        return ITEM[0](tx, tensor)
+    if method == "__int__" and not tensor.fake.is_floating_point():
+        return ITEM[0](tx, tensor)
+    return None
+
+
+def check(tx: Any, condition: VariableTracker, keep: Any) -> VariableTracker:
+    """``torch._check``: what it says is assumed from here on; ``keep(node)`` puts the check into the graph."""
+    if isinstance(condition, SymbolicVariable) and tx.state.graph.symbols.is_unbacked(condition.value):
+        node = tx.state.graph.symbols.node(condition)
+        torch._check(condition.value)
+        keep(node)
+    elif isinstance(condition, TensorVariable) or not (
+            truth(condition) if isinstance(condition, SymbolicVariable) else isinstance(condition, ConstantVariable) and condition.value):
+        raise GraphBreak("raised_exception", "torch._check of something that does not hold")
+    return NONE
+
+
 def _is_number(tracker: VariableTracker) -> bool:
     if isinstance(tracker, SymbolicVariable):
         return True
@@ -128,15 +156,25 @@ def raw_expression(value: Any) -> Any:
     return expr if expr.is_number else value.node._expr
 
 
+def is_data_dependent(error: BaseException) -> bool:
+    """Whether torch asked for the value of a number that the data decides."""
+    return any(cls.__name__ == "GuardOnDataDependentSymNode" for cls in type(error).__mro__)
+
+
+def asked(error: Any) -> str:
+    """What torch could not decide, without its pages of advice."""
+    return str(getattr(error, "cond", None) or str(error).splitlines()[0])
+
+
 def truth(tracker: SymbolicVariable) -> bool:
     try:
         return bool(tracker.value)
     except _data_dependent() as error:
-        raise GraphBreak("data_dependent_branch", f"a branch on a number that the data decides: {error}") from None
+        raise GraphBreak("data_dependent_branch", f"a branch on a number that the data decides: {asked(error)}") from None
 
 
 def specialise(tracker: SymbolicVariable) -> VariableTracker:
     try:
         return ConstantVariable(tracker.cls(tracker.value), tracker.source)
     except _data_dependent() as error:
-        raise GraphBreak("tensor_item", f"the value of a number that the data decides is needed: {error}") from None
+        raise GraphBreak("tensor_item", f"the value of a number that the data decides is needed: {asked(error)}") from None

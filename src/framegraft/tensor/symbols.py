@@ -27,6 +27,7 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
 from torch.utils._sympy.value_ranges import ValueRanges
 
+from ..errors import ConstraintViolation
 from ..model.source import Source
 from ..model.value import ConstantVariable, SymbolicVariable
 from .expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot, python_function
@@ -94,6 +95,7 @@ class Symbols:
         self.derived: dict[sympy.Symbol, SymbolicVariable] = {}  # what the program computes with floats
         self.nodes: dict[Any, Any] = {}  # expression -> node
         self.made: list[Any] = []  # nodes that only compute numbers
+        self.strict: set = set()  # sizes that the user marked: one particular value is an error
         self.carried: set = set()  # floats that are inputs of the graph
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
         self._causes: dict[Any, str] = {}
@@ -122,6 +124,8 @@ class Symbols:
             constraint = _constraint(*plan.ranges[dim]) if dim in plan.ranges else None
             slot = Slot(source, SIZE, dim)
             sizes.append(self._symbol(size, slot.leaf(), slot, constraint_dim=constraint) if dim in plan.sizes else size)
+            if dim in plan.strict and dim in plan.sizes:
+                self.strict.add(sizes[-1].node.expr)
         strides = self._strides(tensor, source, sizes, plan)
         free = tuple(type(n) is not int for n in (*sizes, *strides))
         return Extents(tuple(sizes), tuple(strides), free)
@@ -131,6 +135,7 @@ class Symbols:
         made = self.env.create_unbacked_symint(InputSource(slot.leaf().name))
         symbol = made.node.expr
         self.env.pending_fresh_unbacked_symbols = [s for s in self.env.pending_fresh_unbacked_symbols if s != symbol]
+        self.graph.mode.has_unbacked = True
         low, high = limits or (None, None)
         self.env.constrain_symbol_range(symbol, low or 0, int_oo if high is None else high)
         self.env.unbacked_inputs.add(symbol)
@@ -291,6 +296,8 @@ class Symbols:
         for symbol, slot in [*self.slots.items(), *((s, None) for s in self.derived)]:
             cause = self._causes[symbol]
             expr = self.env.replace(symbol)
+            if expr.is_number and symbol in self.strict:
+                raise self._violation(symbol, expr)
             if expr != symbol:
                 found.append((sympy.Eq(symbol, expr, evaluate=False), cause))
             if not symbol.is_integer:
@@ -308,6 +315,16 @@ class Symbols:
                     expression = ShapeExpression.of(part, self.slots, self.derived)
                     made.setdefault(expression.text, (expression, cause))
         return list(made.values())
+
+
+    def _violation(self, symbol: Any, value: Any) -> ConstraintViolation:
+        asked = [(g, c) for g, c in zip(self._guards, self._guards.causes, strict=True) if symbol in g.expr.free_symbols]
+        guard, cause = asked[-1] if asked else (None, self._causes[symbol])
+        name = self.slots[symbol].leaf().name
+        why = "" if guard is None else f" ({ShapeExpression.of(guard.expr, self.slots, self.derived)})"
+        return ConstraintViolation(
+            f"{name} was marked with mark_dynamic, but the program needs it to be {value}{why}, asked by {cause}. "
+            "Use maybe_mark_dynamic, or remove what asks for one particular size.")
 
 
 def _constraint(low: int | None, high: int | None) -> Any:

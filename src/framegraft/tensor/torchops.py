@@ -299,6 +299,8 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
         reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
         raise GraphBreak(reason, f"{getattr(target, '__name__', target)}: {error}") from None
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError) as error:
+        if symbolic.is_data_dependent(error):
+            raise GraphBreak("dynamic_output_shape", f"{getattr(target, '__name__', target)}: {symbolic.asked(error)}") from None
         # Eager words the error best, and may not even raise it: run the operation for real.
         raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
     state.dirty += 1
@@ -397,6 +399,10 @@ def type_of_fake(fake: Any) -> type:
 
 def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
+        if fn in (int, float) and tx.state.config.capture_scalar_outputs and len(args) == 1:
+            number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
+            if number is not None:
+                return number
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     if fn is len:
         return symbolic.wrap_value(args[0].fake.shape[0]) if args[0].fake.dim() else _len_of_scalar()
@@ -435,6 +441,9 @@ def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
 
 def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if name in SCALARS:
+        number = symbolic.read_number(tx, obj, name) if tx.state.config.capture_scalar_outputs and not args and not kwargs else None
+        if number is not None:
+            return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
     if name in METADATA_CHANGING:
         raise GraphBreak("unsupported_mutation", f"Tensor.{name}()")
@@ -518,6 +527,35 @@ def number_limits(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     if not all(isinstance(a, ConstantVariable) for a in args) or kwargs:
         raise GraphBreak("untraceable_call", f"torch.{cls.__name__} of something other than a dtype")
     return constant(cls(*(a.value for a in args)))
+
+
+def _item(tx: Any, obj: TensorVariable) -> VariableTracker:
+    return run_node(tx, "call_method", "item", [obj], {})
+
+
+symbolic.ITEM.append(_item)
+
+
+@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
+def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    condition = args[0] if args else kwargs.get("cond")
+    return symbolic.check(tx, condition, lambda node: run_check(tx, node))
+
+
+@handles(torch._check_is_size)
+def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
+    operators = attributes.calls.operators
+    for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
+        if bound is not NONE:
+            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx, node))
+    return NONE
+
+
+def run_check(tx: Any, node: Any) -> None:
+    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error."""
+    tx.state.graph.may_raise = True
+    tx.state.graph.node("call_function", torch._check, (node,), {})
 
 
 @handles(torch.is_tensor)
