@@ -381,7 +381,7 @@ def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
             value = core.need_constant_deep(TupleVariable(obj.items))
         except GraphBreak:
             return _break_text(fn, obj)
-        return constant(fn(list(value) if isinstance(obj, ListVariable) else value))
+        return constant(fn(list(value) if isinstance(obj, ListVariable) else obj.python_type()(value)))
     return _break_text(fn, obj)
 
 
