@@ -298,11 +298,15 @@ def handle_abs(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(round)
 def handle_round(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) == 1 and not kwargs and type(args[0]) is SymbolicVariable and args[0].cls is int:
+        return args[0]
     return _dunder(tx, round, "__round__", [*args, *kwargs.values()])
 
 
 @handles(divmod)
 def handle_divmod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if any(type(a) is SymbolicVariable for a in args) and all(isinstance(a, (ConstantVariable, SymbolicVariable)) for a in args):
+        return TupleVariable([operators.apply(tx, fn, args) for fn in (operator.floordiv, operator.mod)])
     return _dunder(tx, divmod, "__divmod__", args)
 
 

@@ -298,7 +298,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     except DATA_DEPENDENT as error:
         reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
         raise GraphBreak(reason, f"{getattr(target, '__name__', target)}: {error}") from None
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError) as error:
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError, OverflowError) as error:
         if symbolic.is_data_dependent(error):
             raise GraphBreak("dynamic_output_shape", f"{getattr(target, '__name__', target)}: {symbolic.asked(error)}") from None
         # Eager words the error best, and may not even raise it: run the operation for real.
