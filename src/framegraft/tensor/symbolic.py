@@ -163,7 +163,8 @@ def is_data_dependent(error: BaseException) -> bool:
 
 def asked(error: Any) -> str:
     """What torch could not decide, without its pages of advice."""
-    return str(getattr(error, "cond", None) or str(error).splitlines()[0])
+    condition = getattr(error, "cond", None)
+    return str(error).splitlines()[0] if condition is None else str(condition)
 
 
 def truth(tracker: SymbolicVariable) -> bool:
