@@ -132,13 +132,17 @@ class ProgramBuilder:
         position: dict[Source, int] = {}
         for root in self.children[None]:
             self._emit(root, -1, nodes, position)
+        shapes: list[tuple] = []
         for index, guard in late:
-            payload: Any = tuple(position[s] for s in _sources(guard))
+            payload = tuple(position[s] for s in _sources(guard))
             if guard.check == "SHAPE":
                 expression = guard.payload
                 slots = tuple((p, s.what, s.dim) for p, s in zip(payload, expression.slots, strict=True))
-                payload = (slots, expression.code, expression.fn)
-            nodes.append((-1, "NONE", None, [(guard.check, list(payload) if guard.check == "NOALIAS" else payload, index)]))
+                shapes.append(("SHAPE", (slots, expression.code, expression.fn), index))
+            else:
+                nodes.append((-1, "NONE", None, [(guard.check, list(payload) if guard.check == "NOALIAS" else payload, index)]))
+        if shapes:
+            nodes.append((-1, "NONE", None, shapes))
         return nodes
 
     def _place(self, source: Source) -> None:

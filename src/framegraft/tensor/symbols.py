@@ -300,7 +300,7 @@ class Symbols:
                 raise self._violation(symbol, expr)
             if expr != symbol:
                 found.append((sympy.Eq(symbol, expr, evaluate=False), cause))
-            if not symbol.is_integer:
+            if not symbol.is_integer or expr in self.slots and expr != symbol:
                 continue
             limits = self.env.var_to_range[symbol]
             for bound, low in ((limits.lower, True), (limits.upper, False)):
@@ -308,12 +308,12 @@ class Symbols:
                     continue
                 found.append((sympy.Le(bound, symbol, evaluate=False) if low else sympy.Le(symbol, bound, evaluate=False), cause))
         found += [(g.expr, cause) for g, cause in zip(self._guards, self._guards.causes, strict=True)]
-        made: dict[str, tuple[ShapeExpression, str]] = {}
+        made: dict[Any, tuple[ShapeExpression, str]] = {}
         for expr, cause in found:
             for part in expr.args if isinstance(expr, sympy.And) else (expr,):
-                if part is not sympy.true:
-                    expression = ShapeExpression.of(part, self.slots, self.derived)
-                    made.setdefault(expression.text, (expression, cause))
+                key = frozenset(part.args) if isinstance(part, sympy.Eq) else part
+                if part is not sympy.true and key not in made:
+                    made[key] = (ShapeExpression.of(part, self.slots, self.derived), cause)
         return list(made.values())
 
 
