@@ -23,8 +23,7 @@ KNOWN = pathlib.Path(__file__).with_name("known_failures.txt")
 def expect_known_failures(items):
     known = tuple(line for line in KNOWN.read_text().splitlines() if line and not line.startswith("#"))
     for item in items:
-        # A break at every instruction does not give eager's results everywhere yet.
-        if item.nodeid.startswith(known) or item.nodeid.startswith("tests/lang") and item.nodeid.endswith("[breaks]"):
+        if item.nodeid.startswith(known):
             item.add_marker(pytest.mark.xfail(reason="listed in known_failures.txt", run=False))
 
 

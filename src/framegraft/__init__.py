@@ -1,5 +1,8 @@
 """Framegraft: captures torch.fx graphs from running, unmodified PyTorch programs."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from . import config, exc, testing
 from .api import (
     _debug_get_cache_entry_list,
@@ -9,7 +12,6 @@ from .api import (
     compile,
     disable,
     disallow_in_graph,
-    explain,
     graph_break,
     innermost_fn,
     is_compiling,
@@ -27,7 +29,32 @@ from .api import (
 from .backends.registry import list_backends, register_backend
 from .log import set_logs
 
+if TYPE_CHECKING:
+    from .decompiler import decompile
+    from .tools.artefacts import prepare_debug
+    from .tools.bytecode_log import install, uninstall
+    from .tools.debug import debug
+    from .tools.explain import explain, status
+
 __version__ = "0.1.0"
+
+_LATER = {  # imported when they are first asked for
+    "debug": ".tools.debug",
+    "decompile": ".decompiler",
+    "explain": ".tools.explain",
+    "install": ".tools.bytecode_log",
+    "prepare_debug": ".tools.artefacts",
+    "status": ".tools.explain",
+    "uninstall": ".tools.bytecode_log",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    return found
+
 
 __all__ = [
     "_debug_get_cache_entry_list",
@@ -36,12 +63,15 @@ __all__ = [
     "break_reasons",
     "compile",
     "config",
+    "debug",
+    "decompile",
     "disable",
     "disallow_in_graph",
     "exc",
     "explain",
     "graph_break",
     "innermost_fn",
+    "install",
     "is_compiling",
     "list_backends",
     "mark_dynamic",
@@ -49,6 +79,7 @@ __all__ = [
     "mark_unbacked",
     "maybe_mark_dynamic",
     "optimize",
+    "prepare_debug",
     "register_backend",
     "register_bytecode_hook",
     "reset",
@@ -56,5 +87,7 @@ __all__ = [
     "set_logs",
     "set_stance",
     "stats",
+    "status",
     "testing",
+    "uninstall",
 ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import types
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -42,8 +41,8 @@ class Context:
         code = fn.__code__
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
             return None  # a mode would see the operations of the trace itself
-        if not isinstance(compiled, _native.CompiledFunction) and skip.frame_is_skipped(code):
-            _native.set_skip(code, None, True)
+        if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
+            _native.set_skip(code, None, how)
             return None
         if stance.current() != "default":
             entries = [e for e in _native.cache_entries(code) if e.ctx is self]
@@ -286,6 +285,11 @@ def reset() -> None:
     converter.reset_counter()
 
 
+def compiled_codes() -> list[types.CodeType]:
+    """Every code object that may have entries."""
+    return list(_COMPILED_CODES)
+
+
 def is_compiling() -> bool:
     """False in eager code; a trace takes it for True, as it does torch.compiler.is_compiling()."""
     return False
@@ -375,40 +379,6 @@ def break_reasons() -> list[str]:
 def stats() -> dict[str, int]:
     """Counts of graphs, operations in them and graph breaks since the last ``reset``."""
     return dict(records.STATS)
-
-
-class Explanation:
-    """What ``explain`` found."""
-
-    def __init__(self, graphs: list, reasons: list[str], result: Any) -> None:
-        self.graphs = graphs
-        self.graph_count = len(graphs)
-        self.graph_break_count = len(reasons)
-        self.break_reasons = reasons
-        self.op_count = sum(n.op.startswith("call_") for g in graphs for n in g.graph.nodes)
-        self.result = result
-
-    def __repr__(self) -> str:
-        lines = [f"graphs: {self.graph_count}, operations: {self.op_count}, graph breaks: {self.graph_break_count}"]
-        return "\n".join([*lines, *(f"  break: {r}" for r in self.break_reasons)])
-
-
-def explain(fn: Any) -> Callable[..., Explanation]:
-    """``explain(fn)(*args)``: run once, captured anew with the eager backend, and tell graphs, operations and breaks."""
-
-    def explained(*args: Any, **kwargs: Any) -> Explanation:
-        graphs: list = []
-
-        def collect(gm: Any, inputs: list) -> Any:
-            graphs.append(gm)
-            return gm.forward
-
-        before = len(records.BREAKS)
-        compiled = compile(innermost_fn(fn) if not isinstance(fn, torch.nn.Module) else fn, backend=collect)
-        result = compiled(*args, **kwargs)
-        return Explanation(graphs, [str(b) for b, _ in records.BREAKS[before:]], result)
-
-    return explained
 
 
 set_stance = stance.set_stance

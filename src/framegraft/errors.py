@@ -15,6 +15,17 @@ from .reasons import reason as look_up_reason
 StackEntry = tuple[str, int, str]  # (file name, line number from 1, function name)
 
 
+class Place(tuple[str, int, str]):
+    """A ``StackEntry`` that may know its columns: (last line, first column, column after the last), in bytes of UTF-8."""
+
+    columns: tuple[int | None, int | None, int | None] | None
+
+    def __new__(cls, entry: StackEntry, columns: Any = None) -> Place:
+        made = super().__new__(cls, entry)
+        made.columns = columns if columns is not None and None not in columns else None
+        return made
+
+
 class FramegraftError(Exception):
     """Base class of every error that Framegraft raises on purpose."""
 
@@ -117,8 +128,13 @@ class GraphBreak(Exception):
         super().__init__(reason, detail)
         self.reason = reason
         self.detail = detail
-        self.user_stack: list[StackEntry] = []
+        self.user_stack: Sequence[StackEntry] = []
         self.frames: list[Any] = []  # the traced frames that it interrupts, outermost first
+
+    def settle(self) -> None:
+        """Let go of the frames, which hold the objects of the program."""
+        self.__traceback__ = self.__context__ = self.__cause__ = None
+        self.frames = []
 
     def __str__(self) -> str:
         return f"{self.reason}: {self.detail}" if self.detail else self.reason
@@ -141,14 +157,38 @@ class Restart(Exception):
 
 
 def format_stack(user_stack: Sequence[StackEntry], indent: str = "  ") -> str:
-    """The stack as a traceback prints it, outermost first, with the line of source where it can be found."""
+    """The stack as a traceback prints it, outermost first, with the line of source where it can be found, and a caret."""
     lines = []
-    for filename, line, function in user_stack:
-        lines.append(f'{indent}File "{filename}", line {line}, in {function}')
-        source = linecache.getline(filename, line).strip()
-        if source:
-            lines.append(f"{indent}  {source}")
+    for entry in user_stack:
+        filename, line, function = entry
+        lines.append(f'{indent}File "{filename}", line {line}, in {user_name(function)}')
+        lines += [f"{indent}  {text}" for text in source_line(entry)]
     return "\n".join(lines)
+
+
+def user_name(function: str) -> str:
+    """The function that the user wrote, for the name of a resume function."""
+    return function.removeprefix("<resume in ").removesuffix(">") if function.startswith("<resume in ") else function
+
+
+def source_line(entry: StackEntry) -> list[str]:
+    """The line of source without its indentation, and one with carets under what is meant; empty if there is no source."""
+    filename, line, _ = entry
+    raw = linecache.getline(filename, line).rstrip("\n")
+    source = raw.strip()
+    if not source:
+        return []
+    columns = getattr(entry, "columns", None)
+    if columns is None:
+        return [source]
+    last, start, end = columns
+    encoded = raw.encode()
+    first = len(encoded[:start].decode(errors="replace"))
+    after = len(encoded[:end].decode(errors="replace")) if last == line else len(raw.rstrip())
+    shift = len(raw) - len(raw.lstrip())
+    if first < shift or after <= first or (first == shift and after == len(raw.rstrip())):
+        return [source]  # all of the line, or columns of another version of the file
+    return [source, " " * (first - shift) + "^" * (after - first)]
 
 
 def describe_break(

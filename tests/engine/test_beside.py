@@ -1,5 +1,7 @@
 """Beside torch.compile: each captures its own functions, whoever calls whom, and neither captures the other's work."""
 
+import logging
+
 import pytest
 import torch
 
@@ -90,3 +92,51 @@ def test_after_all_the_hook_is_gone(stock):
     before = counter.frame_count
     broken(X)
     assert counter.frame_count == before
+
+
+class Silent(logging.Handler):
+    """A handler of the program's own, as test runners and services install them."""
+
+    def __init__(self):
+        super().__init__(logging.DEBUG)
+        self.count = 0
+
+    def emit(self, record):
+        self.count += 1
+
+
+def test_the_work_of_other_compilers_is_not_captured(stock, caplog):
+    handler = Silent()
+    logger = logging.getLogger("torch")
+    logger.addHandler(handler)
+    logger.setLevel(logging.DEBUG)
+    try:
+        b = stock(broken)
+        a = ours(lambda v: b(v) + 1)
+        check(a, lambda v: broken(v) + 1)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+    assert not framegraft._debug_get_cache_entry_list(Silent.emit)
+    assert not framegraft._debug_get_cache_entry_list(torch.nn.Module.__setattr__)
+
+
+def test_modules_built_and_used_under_the_hook():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.lin = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return self.lin(x).relu()
+
+    counter = framegraft.testing.CompileCounter()
+    with framegraft.optimize(counter):
+        for _ in range(3):
+            net = Net()
+            net.eval()
+            out = net(torch.ones(2, 3))
+        assert torch.equal(out, torch.relu(torch.nn.functional.linear(torch.ones(2, 3), net.lin.weight, net.lin.bias)))
+    assert counter.frame_count
+    for fn in (torch.nn.Module.__setattr__, torch.nn.Module.__init__, torch.nn.Linear.__init__):
+        assert not framegraft._debug_get_cache_entry_list(fn)

@@ -415,3 +415,55 @@ def test_dead_module_frees_its_entry(counter):
     other = nn.Linear(3, 3)
     x = torch.ones(2, 3)
     assert torch.equal(compiled(other, x), other(x))
+
+
+def test_appending_asks_nothing_of_a_list(counter):
+    history = []
+
+    def g(x, log):
+        log.append(x.sum())
+        history.extend([1, 2])
+        log += ["a"]
+        return x + 1
+
+    compiled = framegraft.compile(g, backend=counter)
+    mine, eager = [], []
+    for i in range(5):
+        x = torch.full((2,), float(i))
+        assert torch.equal(compiled(x, mine), g(x, eager))
+    assert framegraft.testing.same(mine, eager) and history == [1, 2] * 10
+    assert counter.frame_count == 1
+    same = compiled.__wrapped__ if hasattr(compiled, "__wrapped__") else g
+    assert same is g
+
+
+def test_appending_then_looking(counter):
+    def g(x, log):
+        log.append(x.sum())
+        n = len(log)
+        log.append(n)
+        return x + n + log[0]
+
+    compiled = framegraft.compile(g, backend=counter)
+    mine, eager = [torch.ones(())], [torch.ones(())]
+    for i in range(4):
+        x = torch.full((2,), float(i))
+        assert torch.equal(compiled(x, mine), g(x, eager))
+        assert framegraft.testing.same(mine, eager)
+
+
+def test_appending_to_a_list_twice_given(counter):
+    def g(x, a, b):
+        a.append(x + 1)
+        b.append(x + 2)
+        a.append(x + 3)
+        return x * 2
+
+    compiled = framegraft.compile(g, backend=counter)
+    for shared in (False, True, False):
+        runs = []
+        for fn in (compiled, g):
+            a = [0]
+            b = a if shared else [0]
+            runs.append((fn(torch.ones(2), a, b), a, b))
+        assert framegraft.testing.same(*runs)

@@ -520,3 +520,72 @@ def test_type_argument(C):
 
     c = C(lambda x, t: (x * t.k, t.__name__, issubclass(t, B)))
     return c(X(), A), c(X(), B), c(X(), A)
+
+
+@probe
+def test_finaliser_runs_when_the_program_lets_go(C):
+    log = []
+
+    class A:
+        def __del__(self):
+            log.append("gone")
+
+    def inner(x):
+        a = A()
+        y = x + 1
+        del a
+        log.append("after")
+        return y
+
+    def outer(x):
+        y = inner(x * 2)
+        log.append("out")
+        return y * 3
+
+    c, d = C(inner), C(outer)
+    return c(X()), d(X()), c(X()), d(X()), log
+
+
+@probe
+def test_exit_gets_a_traceback(C):
+    seen = []
+
+    class M:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, kind, value, tb):
+            seen.append((kind, value.args if value else None, tb is not None, bool(tb), type(tb).__name__))
+            return kind is KeyError
+
+    def f(x, n):
+        with M():
+            y = x + 1
+            if n == 1:
+                raise KeyError("k")
+            if n == 2:
+                raise ValueError("v")
+            return y
+        return x * 9
+
+    c = C(f)
+    return c(X(), 0), c(X(), 1), outcome(lambda: c(X(), 2)), c(X(), 1), seen
+
+
+@probe
+def test_traceback_of_a_caught_exception(C):
+    k = [1]
+
+    def f(x):
+        try:
+            raise KeyError(k[0])
+        except KeyError as error:
+            tb = error.__traceback__
+            error.__cause__ = ValueError("why")
+            error.__traceback__ = None
+            return x * k[0], tb is not None, error.__cause__.args, type(error.__cause__), KeyError().__traceback__
+
+    c = C(f)
+    a = c(X())
+    k[0] = 3
+    return a, c(X())

@@ -11,14 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule
 
 from .registry import Compiler, call_backend
 from .tracing import own_copy
 
 
-def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[Any], changed: Sequence[bool]) -> Callable[..., Any]:
-    """As ``call_backend``, for a graph that changes the inputs marked in ``changed``. Inputs are tensors and numbers."""
+def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[Any], changed: Sequence[int]) -> Callable[..., Any]:
+    """As ``call_backend``, for a graph that changes the inputs marked in ``changed``; 2: but for their version counters.
+
+    Inputs are tensors and numbers.
+    """
     captured = own_copy(gm)
     tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
     memory = Memory([inputs[i] for i in tensors], [changed[i] for i in tensors], len(tensors) < len(inputs) or _has_symbols(gm))
@@ -28,7 +32,9 @@ def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[Any],
     compiled = call_backend(compiler, gm, shown)
     if isinstance(getattr(compiled, "__self__", None), GraphModule):
         return compiled  # runs the operations in order
-    return _Checked(compiled, captured.forward, memory, None if len(tensors) == len(inputs) else tensors)
+    hidden = [i for i, kind in enumerate(changed) if kind == 2]
+    called = _Uncounted(compiled, hidden) if hidden else compiled
+    return _Checked(called, captured.forward, memory, None if len(tensors) == len(inputs) else tensors)
 
 
 def _has_symbols(gm: GraphModule) -> bool:
@@ -44,11 +50,11 @@ class Memory:
         dynamic: their sizes differ from call to call; otherwise every call is guarded on shapes and strides.
     """
 
-    def __init__(self, inputs: Sequence[torch.Tensor], changed: Sequence[bool], dynamic: bool = False) -> None:
+    def __init__(self, inputs: Sequence[torch.Tensor], changed: Sequence[int], dynamic: bool = False) -> None:
         self._spans = [_span(t) for t in inputs]
         self._dynamic = dynamic
         self._changed = [i for i, c in enumerate(changed) if c]
-        self._is_changed = list(changed)
+        self._is_changed = [bool(c) for c in changed]
         self._good: list[int] = [0] * len(inputs)  # addresses that were found apart; 0: nowhere
 
     def apart(self, tensors: Sequence[torch.Tensor]) -> bool:
@@ -82,7 +88,7 @@ def _apart(t: torch.Tensor) -> torch.Tensor:
     """A tensor like ``t`` in memory of its own, for a compiler to look at."""
     with torch.inference_mode(t.is_inference()), torch.no_grad():
         copy = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
-        if torch._prims_common.is_non_overlapping_and_dense_or_false(t):
+        if is_non_overlapping_and_dense_or_false(t):
             copy.copy_(t)
     if t.requires_grad:
         copy.requires_grad_()
@@ -90,6 +96,25 @@ def _apart(t: torch.Tensor) -> torch.Tensor:
             functions: Any = torch._C._functions  # type: ignore[attr-defined]
             copy = functions.DelayedError("backward through the example input of a compilation", 1)(copy)
     return copy
+
+
+class _Uncounted:
+    """Sets version counters back after a call: what eager kernels write without counting is written by operations that count.
+
+    batch_norm writes its running statistics so. A gradient through an earlier call in eval mode has saved them, and autograd
+    would take the compiled graph's write for a mistake of the program.
+    """
+
+    def __init__(self, compiled: Callable[..., Any], hidden: list[int]) -> None:
+        self._compiled = compiled
+        self._hidden = hidden
+
+    def __call__(self, *inputs: Any) -> Any:
+        written = tuple(inputs[i] for i in self._hidden)
+        versions = tuple(t._version for t in written)
+        outputs = self._compiled(*inputs)
+        torch._C._autograd._unsafe_set_version_counter(written, versions)  # type: ignore[attr-defined]
+        return outputs
 
 
 class _Checked:

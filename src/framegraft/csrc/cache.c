@@ -144,7 +144,7 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     FgExtra *extra = fg_extra((PyCodeObject *)code, true);
     if (!extra)
         return NULL;
-    extra->skip = 1; /* transformed code is never captured again */
+    extra->skip = FG_SKIP; /* transformed code is never captured again */
     FgEntry *e = (FgEntry *)type->tp_alloc(type, 0);
     if (!e)
         return NULL;
@@ -272,8 +272,12 @@ PyObject *fg_set_skip(PyObject *self, PyObject *args)
 {
     PyObject *code, *ctx;
     int on;
-    if (!PyArg_ParseTuple(args, "O!Op", &PyCode_Type, &code, &ctx, &on))
+    if (!PyArg_ParseTuple(args, "O!Oi", &PyCode_Type, &code, &ctx, &on))
         return NULL;
+    if (on < 0 || on > FG_SKIP_DEEP) {
+        PyErr_Format(PyExc_ValueError, "on must be 0 to 2, not %d", on);
+        return NULL;
+    }
     FgExtra *extra = fg_extra((PyCodeObject *)code, true);
     if (!extra)
         return NULL;

@@ -38,7 +38,7 @@ typedef struct {
 extern PyTypeObject FgEntry_Type;
 typedef struct {
     PyObject *entries; /* list, most recent first; NULL when there are none */
-    char skip;
+    char skip; /* FG_SKIP: never captured; FG_SKIP_DEEP: nor is what it calls, while the hook is on */
 } FgExtra;
 FgExtra *fg_extra(PyCodeObject *code, bool create);
 int fg_cache_init(void);
@@ -53,6 +53,7 @@ PyObject *fg_set_skip(PyObject *self, PyObject *args);
 PyObject *fg_is_skipped(PyObject *self, PyObject *code);
 
 /* -- hook and thread state (hook.c) */
+enum { FG_SKIP = 1, FG_SKIP_DEEP = 2 };
 enum { FG_DEFAULT = 0, FG_HOOK = 1, FG_DISABLED = 2, FG_RUN_ONLY = 3 };
 typedef struct { int mode; PyObject *ctx, *miss; } FgThread;
 FgThread *fg_thread(void);

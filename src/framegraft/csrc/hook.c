@@ -155,6 +155,17 @@ static PyObject *next(PyThreadState *ts, FgFrame *frame, int throwing)
     return result;
 }
 
+/* A frame that is not captured. */
+static PyObject *skip(PyThreadState *ts, FgFrame *frame, int throwing, FgExtra *extra)
+{
+    if (!extra || extra->skip != FG_SKIP_DEEP)
+        return next(ts, frame, throwing);
+    FgThread old = fg_swap_mode(FG_DEFAULT, NULL, NULL);
+    PyObject *result = next(ts, frame, throwing);
+    fg_restore_mode(old);
+    return result;
+}
+
 static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
 {
     PyCodeObject *code = FG_FRAME_CODE(frame);
@@ -169,7 +180,7 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
         return next(ts, frame, throwing);
     FgExtra *extra = fg_extra(code, false);
     if ((extra && extra->skip) || (!extra && thread.mode == FG_RUN_ONLY))
-        return next(ts, frame, throwing);
+        return skip(ts, frame, throwing, extra);
     PyFunctionObject *fn = FG_FRAME_FUNC(frame);
     Py_ssize_t n = fg_parameter_count(code);
     if (n > 255) /* more than any function that is worth capturing */
@@ -189,7 +200,7 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
             return NULL;
     }
     if (!entry)
-        return next(ts, frame, throwing);
+        return skip(ts, frame, throwing, fg_extra(code, false));
     PyObject *result = fg_entry_call(entry, fn, args, n);
     Py_DECREF(entry);
     return result;

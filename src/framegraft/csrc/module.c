@@ -3,7 +3,17 @@
 
 PyObject *fg_missing;
 
+static PyObject *generic_getattr(PyObject *self, PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_Format(PyExc_TypeError, "type must be a class, not %.200s", Py_TYPE(type)->tp_name);
+        return NULL;
+    }
+    return PyBool_FromLong(((PyTypeObject *)type)->tp_getattro == PyObject_GenericGetAttr);
+}
+
 static PyMethodDef methods[] = {
+    {"generic_getattr", generic_getattr, METH_O, "Whether a class's own slot for attributes is PyObject_GenericGetAttr."},
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
     {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},
     {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},
@@ -13,7 +23,7 @@ static PyMethodDef methods[] = {
     {"add_entry", fg_add_entry, METH_VARARGS, "add_entry(code, entry)"},
     {"remove_entry", fg_remove_entry, METH_VARARGS, "remove_entry(code, entry) -> bool"},
     {"clear_cache", fg_clear_cache, METH_O, "Drop the entries of a code object."},
-    {"set_skip", fg_set_skip, METH_VARARGS, "set_skip(code, None, on): never capture this code object."},
+    {"set_skip", fg_set_skip, METH_VARARGS, "set_skip(code, None, on): never capture this code object; with 2, nor what it calls."},
     {"is_skipped", fg_is_skipped, METH_O, "Whether a code object is never captured."},
     {"set_mode", fg_set_mode, METH_VARARGS, "set_mode(mode, ctx, miss) -> the old three; of this thread."},
     {"get_mode", fg_get_mode, METH_NOARGS, "(mode, ctx, miss) of this thread."},

@@ -35,6 +35,7 @@ from ..model.value import (
     SuperVariable,
     SymbolicVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
 )
@@ -58,7 +59,8 @@ class Unreconstructible(GraphBreak):
 def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any, raised: bool) -> BaseException:
     """Called by transformed code: an exception that the trace made."""
     made = cls.__new__(cls, *args)
-    made.args = args
+    builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
+    builtin.__init__(made, *args)  # sets what the class keeps in C: StopIteration.value, OSError.errno
     made.__dict__.update(attrs)
     if cause is not MISSING:
         made.__cause__ = cause
@@ -75,7 +77,12 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any,
 def new_iterator(items: Any, index: int) -> Any:
     """Called by transformed code: an iterator over a list or tuple that stands at ``index``."""
     made = iter(items)
+    missing = index - len(items)
+    if missing > 0:  # the list grows only after this; __setstate__ would stop at its end
+        items.extend([None] * missing)
     made.__setstate__(index)  # type: ignore[attr-defined]
+    if missing > 0:
+        del items[-missing:]
     return made
 
 
@@ -270,14 +277,16 @@ def children(tracker: Any) -> list:
     """Trackers that a rebuilt object refers to."""
     if isinstance(tracker, LazyVariable):
         return [] if tracker.tracker is None else [tracker.tracker]
-    if isinstance(tracker, (ListVariable, TupleVariable, SliceVariable)):
+    if isinstance(tracker, ListVariable):
+        return list(tracker.appended)
+    if isinstance(tracker, (TupleVariable, SliceVariable)):
         return list(tracker.items)
     if isinstance(tracker, DictVariable):
         owner = [tracker.owner] if tracker.owner is not None else []
         return [*owner, *(x for pair in tracker.items.values() for x in pair)]
     if isinstance(tracker, SetVariable):
         return list(tracker.items.values())
-    if isinstance(tracker, ViewVariable):
+    if isinstance(tracker, (ViewVariable, TracebackVariable)):
         return [tracker.of]
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
@@ -570,6 +579,11 @@ def _combined(cg: Codegen, t: CombinedIteratorVariable) -> None:
     cg.store_temp(t)
 
 
+def _traceback(cg: Codegen, t: TracebackVariable) -> None:
+    cg.load(t.of)
+    cg.op("LOAD_ATTR", "__traceback__")
+
+
 def _exception(cg: Codegen, t: ExceptionVariable) -> None:
     cg.load_object(new_exception)
     cg.load_object(t.cls)
@@ -635,6 +649,7 @@ _BUILDERS: dict[type, Any] = {
     CombinedIteratorVariable: _combined,
     ExceptionVariable: _exception,
     GeneratorVariable: _generator,
+    TracebackVariable: _traceback,
 }
 
 __all__ = ["Codegen", "Unreconstructible", "children"]

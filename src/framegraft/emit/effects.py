@@ -18,6 +18,7 @@ from ..model.value import (
     ListVariable,
     ObjectVariable,
     SetVariable,
+    TensorVariable,
     VariableTracker,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
@@ -60,6 +61,9 @@ def _fast(cg: Codegen, name: str) -> None:
 
 
 def _list(tracker: ListVariable, effects: list[Effect]) -> None:
+    if tracker.unseen:
+        effects.append(Effect([ListVariable(list(tracker.appended)), Owner(tracker.source)], _extend))
+        return
     items = ListVariable(list(tracker.items))
 
     def store(cg: Codegen, names: list[str]) -> None:
@@ -82,6 +86,15 @@ def _list(tracker: ListVariable, effects: list[Effect]) -> None:
         cg.op("POP_TOP")
 
     effects.append(Effect([items, Owner(tracker.source)], store))
+
+
+def _extend(cg: Codegen, names: list[str]) -> None:
+    cg.load_object(list)
+    cg.op("LOAD_ATTR", "extend")
+    _fast(cg, names[1])
+    _fast(cg, names[0])
+    cg.call(2)
+    cg.op("POP_TOP")
 
 
 def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
@@ -162,6 +175,17 @@ def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
         effects.append(Effect(values, store))
 
 
+def _tensor(tracker: TensorVariable, effects: list[Effect]) -> None:
+    for attr, value in tracker.attrs.items():
+
+        def store(cg: Codegen, names: list[str], attr: str = attr) -> None:
+            _fast(cg, names[1])
+            _fast(cg, names[0])
+            cg.op("STORE_ATTR", attr)
+
+        effects.append(Effect([Owner(tracker.source), value], store))
+
+
 def _cell(tracker: CellVariable, effects: list[Effect]) -> None:
     def store(cg: Codegen, names: list[str]) -> None:
         if tracker.contents is MISSING:
@@ -222,6 +246,7 @@ def restore_modes(cg: Codegen, state: Any) -> None:
 
 _COLLECT: dict[type, Any] = {
     ListVariable: _list,
+    TensorVariable: _tensor,
     DictVariable: _dict,
     SetVariable: _set,
     ObjectVariable: _object,

@@ -7,16 +7,24 @@ from typing import Any
 from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
+from ..interp.frame import origin_of
 from ..interp.unwind import PreviousException
 from ..model.source import instr
-from ..model.value import ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
+from ..model.value import MISSING, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
 from .codegen import Codegen, children
-from .resume import CELL, ResumePoint, body_of, live_at, origin_of, resume_code
+from .resume import CELL, ResumePoint, body_of, live_at, resume_code
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
+
+
+def raise_unbound(name: str, free: bool) -> None:
+    """Called by transformed code, which keeps cells in locals: what LOAD_DEREF does with an empty cell."""
+    if free:
+        raise NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
+    raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
 
 
 class Part:
@@ -138,7 +146,16 @@ class Segment:
         """The instruction as the transformed frame can run it: cells are plain locals there."""
         cg = self.cg
         copy = instr(inst.op, inst.arg)
-        if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE"):
+        if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE") and inst.arg not in self.root.code.co_freevars:
+            cell = self.root.cells[inst.arg]
+            if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and cell.contents is MISSING:
+                cg.load_object(raise_unbound)
+                cg.op("LOAD_CONST", inst.arg)
+                cg.op("LOAD_CONST", inst.arg in origin_of(self.root.code).co_freevars)
+                if inst.op == "DELETE_DEREF":
+                    cg.call(2)
+                    return instr("POP_TOP")
+                return instr("CALL", (2, ()))
             cg.op("LOAD_FAST", CELL + inst.arg)
             attr = "cell_contents"
             if inst.op == "LOAD_CLOSURE":
@@ -294,12 +311,20 @@ class Segment:
         """Where the graph fails and nothing has happened yet, the frame runs anew as it was written.
 
         So an operation's error comes from the user's line, meets the user's handlers and finds the side effects before it.
+        Where the graph cannot run twice, its error is told the line that it comes from.
         """
         state, cg, root = self.state, self.cg, self.root
-        if self.graph_call is None or not state.graph.may_raise or not state.graph.repeatable():
+        if self.graph_call is None or not state.graph.may_raise:
             return
         mark = len(cg.out)
         cg.op("STORE_FAST", "__failure")
+        self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
+        if not state.graph.repeatable():
+            cg.load_object(rescue.raise_on)
+            cg.op("LOAD_FAST", "__failure")
+            cg.call(1)
+            cg.op("RETURN_VALUE")
+            return
         cg.load_object(rescue.run_eager)
         cg.op("LOAD_FAST", "__failure")
         cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes))
@@ -310,7 +335,6 @@ class Segment:
             cg.op("LOAD_FAST", name)
         cg.call(3 + len(state.parameters))
         cg.op("RETURN_VALUE")
-        self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""

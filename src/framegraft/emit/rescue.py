@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import linecache
+import re
 import types
 from typing import Any
+
+from torch.fx import GraphModule
 
 from .. import _native
 
@@ -29,6 +33,38 @@ def flat_arguments(code: types.CodeType) -> int:
     return code.co_argcount + code.co_kwonlyargcount + stars
 
 
+def point_out(failure: BaseException) -> None:
+    """Add to an error that comes out of a graph the lines of the program that the failing operation was captured from."""
+    link, trace = failure.__traceback__, None
+    while link is not None:
+        owner = link.tb_frame.f_locals.get("self")
+        if isinstance(owner, GraphModule) and link.tb_frame.f_code is type(owner).forward.__code__:
+            trace = _stack_trace(owner, link.tb_lineno) or trace
+        link = link.tb_next
+    if trace and not any(trace in note for note in getattr(failure, "__notes__", ())):
+        failure.add_note(f"Raised in a captured graph, by the operation of\n  {trace}")
+
+
+def _stack_trace(module: GraphModule, line: int) -> str | None:
+    """Where the operation on a line of a graph's code comes from."""
+    code: Any = module.graph.python_code("self")
+    index = (code._lineno_map or {}).get(line - (code._prologue_start or 0))
+    if index is None:
+        return None
+    trace = list(module.graph.nodes)[index].meta.get("stack_trace")
+    match = re.search(r'File "(.+)", line (\d+), in .*\Z', trace or "")
+    if match is None:
+        return trace
+    source = linecache.getline(match[1], int(match[2])).strip()
+    return f"{trace}\n    {source}" if source else trace
+
+
+def raise_on(failure: BaseException) -> None:
+    """Called by transformed code where the frame cannot run again: its graph has changed something."""
+    point_out(failure)
+    raise failure
+
+
 def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:
     """Called by transformed code with what its graph raised. Returns what the frame returns, or raises what it raises.
 
@@ -44,5 +80,5 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
     finally:
         _native.set_mode(*old)
     if not plan.handled:
-        raise failure
+        raise_on(failure)
     return result

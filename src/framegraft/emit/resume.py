@@ -11,12 +11,11 @@ from typing import Any
 from ..bytecode.encode import encode
 from ..bytecode.flow import live_locals, remove_unreachable
 from ..bytecode.ir import ExceptionHandler, Instruction
-from ..interp.frame import _DECODED, RULES, _unsupported, instructions_of
+from ..interp.frame import _DECODED, ORIGIN, RULES, _unsupported, instructions_of, origin_of
 from ..interp.unwind import PreviousException
 from ..model.source import instr
 from ..model.value import NONE, VariableTracker
 
-_ORIGIN: dict[int, CodeType] = {}  # id(resume code) -> the function's own code
 _KEEP: list[CodeType] = []
 _REWRITTEN: dict[int, list[Instruction]] = {}
 _LIVE: dict[int, list[frozenset[str]]] = {}
@@ -24,10 +23,6 @@ _LIVE: dict[int, list[frozenset[str]]] = {}
 _AGAIN: dict[int, Instruction] = {}  # id(resume code) -> its first instruction, where a graph has been broken already
 
 STACK, CELL = "___stack", "___cell_"
-
-
-def origin_of(code: CodeType) -> CodeType:
-    return _ORIGIN.get(id(code), code)
 
 
 def breaks_again(code: CodeType, inst: Instruction) -> bool:
@@ -151,7 +146,7 @@ def _finish(
         no_make_cell=set(cells), flags=code.co_flags & ~(4 | 8 | 16),
     )
     _DECODED[id(made)] = (made, instructions)
-    _ORIGIN[id(made)] = code
+    ORIGIN[id(made)] = code
     _KEEP.append(made)
     return made
 

@@ -11,14 +11,21 @@ from typing import Any
 
 from ..bytecode.decode import decode
 from ..bytecode.ir import Instruction
-from ..errors import GraphBreak, UserRaise
+from ..errors import GraphBreak, Place, UserRaise
 from ..model.value import MISSING, CellVariable, ExceptionVariable, LazyVariable, VariableTracker, constant
 from .state import GlobalScope, TraceState, realize, set_context
 
 RULES: dict[str, Any] = {}
 _DECODED: dict[int, tuple[CodeType, list[Instruction]]] = {}
 
+ORIGIN: dict[int, CodeType] = {}  # id(code of a resume function) -> the function's own code
+
 CO_VARARGS, CO_VARKEYWORDS, CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR = 4, 8, 32, 128, 512
+
+
+def origin_of(code: CodeType) -> CodeType:
+    """The code that was written: a resume function's is the function's own."""
+    return ORIGIN.get(id(code), code)
 
 
 def rule(*ops: str) -> Any:
@@ -71,6 +78,11 @@ class InstructionTranslator:
         positions = self.inst.positions
         return (positions[0] if positions else None) or self.code.co_firstlineno
 
+    def place(self) -> Place:
+        """The current instruction's place in the user's source."""
+        positions = self.inst.positions
+        return Place((self.code.co_filename, self.line(), self.code.co_name), positions[1:] if positions else None)
+
     # -- the stack
 
     def push(self, tracker: VariableTracker) -> None:
@@ -95,13 +107,14 @@ class InstructionTranslator:
         """Execute until the frame returns ("return", value) or yields ("yield", value)."""
         state = self.state
         state.frames.append(self)
+        step = self.step_hook if state.lines is None else self.noted_step
         try:
             while True:
                 inst = self.instructions[self.ip]
                 self.inst = inst
                 self.ip += 1
                 try:
-                    self.step_hook(inst)
+                    step(inst)
                     signal = inst.run(self, inst)
                 except UserRaise as raised:
                     self.unwind(raised)
@@ -127,6 +140,11 @@ class InstructionTranslator:
             if state.config.force_break_at == len(state.points):
                 raise GraphBreak("forced_break", f"before {inst.op}")
             state.points.append(state.steps)
+
+    def noted_step(self, inst: Instruction) -> None:
+        self.step_hook(inst)
+        if inst.positions and inst.positions[0] and self.state.lines is not None:
+            self.state.lines.add((self.code.co_filename, inst.positions[0]))
 
     def unwind(self, raised: UserRaise) -> None:
         """Go on in the handler that covers the current instruction, or raise on (CPython: exception_unwind)."""

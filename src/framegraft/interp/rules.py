@@ -23,7 +23,7 @@ from ..model.value import (
 )
 from ..semantics import core
 from .frame import InstructionTranslator as Tx
-from .frame import rule
+from .frame import origin_of, rule
 from .state import realize, user_error
 
 
@@ -79,7 +79,7 @@ def _cell_contents(tx: Tx, name: str) -> VariableTracker:
     cell = tx.cells[name]
     value = core.cell_contents(tx, cell)
     if value is MISSING:
-        if name in tx.code.co_freevars:
+        if name in origin_of(tx.code).co_freevars:
             text = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
             raise UserRaise(user_error(NameError, text))
         text = f"cannot access local variable '{name}' where it is not associated with a value"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ..errors import GraphBreak
+from ..errors import GraphBreak, Place, format_stack
 from ..model.dispatch import specialised
 from ..model.guards import GuardSet
 from ..model.source import Source
@@ -43,6 +43,7 @@ class TraceState:
         self.exceptions: list = []  # what sys.exception() would give, innermost last
         self.traced_calls = 0
         self.steps = 0
+        self.lines: set[tuple[str, int]] | None = None  # what was traced, while somebody wants to know
         self.stop_at: dict[int, GraphBreak] = {}  # steps before which the trace ends
         self.points: list[int] = []  # steps before which it could end
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for
@@ -60,8 +61,15 @@ class TraceState:
         frame = self.frames[-1]
         return f"{frame.code.co_filename}:{frame.line()}"
 
-    def user_stack(self) -> list[tuple[str, int, str]]:
-        return [(f.code.co_filename, f.line(), f.code.co_name) for f in self.frames]
+    def user_stack(self) -> list[Place]:
+        return [f.place() for f in self.frames]
+
+    def stack_trace(self) -> str:
+        """For ``node.meta``: the line that is being executed; with its callers and the code while somebody listens."""
+        if self.lines is not None:
+            return format_stack([(f.code.co_filename, f.line(), f.code.co_name) for f in self.frames])
+        frame = self.frames[-1]
+        return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 
     def mark_mutated(self, tracker: VariableTracker) -> None:
         if self.pure:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
-    NONE,
     ConstantVariable,
     ExceptionVariable,
     ObjectVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -124,4 +124,4 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
         cls: VariableTracker = core.wrap_class(tx, value.cls)
     else:
         cls = core.call(tx, core.wrap_constant(type), [value], {})
-    tx.stack.append(core.call(tx, leave, [cls, value, NONE], {}))
+    tx.stack.append(core.call(tx, leave, [cls, value, TracebackVariable(value)], {}))

@@ -69,6 +69,7 @@ class GuardSet:
         self._pins: dict[int, Source] = {}
         self.class_lookups: dict[type, dict[str, Any]] = {}
         self._class_causes: dict[type, str] = {}
+        self._present: dict[Source, str] = {}
         self.tensors: list[Source] = []
         self.where: Any = lambda: ""
 
@@ -96,13 +97,28 @@ class GuardSet:
             self._class_causes[cls] = self.where()
         lookups.setdefault(name, found)
 
+    def present(self, source: Source) -> None:
+        """Record that there is something at ``source``, whatever it is."""
+        if source not in self._present:
+            self._present[source] = self.where()
+
+    def _found(self) -> list[Guard]:
+        """Guards of presence where no other guard looks at the value, or at what is behind it."""
+        left = self._present.copy()
+        for guard in self.guards:
+            source: Source | None = guard.source if guard.check != "ABSENT" else guard.source.base
+            while left and source is not None:
+                left.pop(source, None)
+                source = source.base
+        return [Guard(source, "PRESENT", None, cause) for source, cause in left.items()]
+
     def finish(self) -> list[Guard]:
         """Every guard, the collected class lookups included."""
         extra = [
             Guard(pinned(cls), "TYPEVER", tuple(lookups.items()), self._class_causes[cls])
             for cls, lookups in self.class_lookups.items()
         ]
-        return self.guards + extra
+        return self.guards + self._found() + extra
 
 
 def _sources(guard: Guard) -> tuple[Source, ...]:

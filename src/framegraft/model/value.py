@@ -113,16 +113,41 @@ class TensorVariable(VariableTracker):
 
 
 class ListVariable(VariableTracker):
-    """A list (also the payload of list subclasses and deques)."""
+    """A list (also the payload of list subclasses and deques).
 
-    __slots__ = ("items", "value", "mutated")
+    ``look``: for a list from outside, gives the trackers of what is in it, and guards its length. It is called when
+    ``items`` is first asked for; appending does not ask.
+    """
+
+    __slots__ = ("_items", "_look", "value", "mutated")
     pytype: type = list
 
-    def __init__(self, items: list, source: Source | None = None, value: Any = None) -> None:
-        self.items = items
+    def __init__(self, items: list, source: Source | None = None, value: Any = None, look: Any = None) -> None:
+        self._items = items
+        self._look = look
         self.source = source
         self.value = value
         self.mutated = False
+
+    @property
+    def items(self) -> list:
+        if self._look is not None:
+            look, self._look = self._look, None
+            self._items[:0] = look()
+        return self._items
+
+    @property
+    def unseen(self) -> bool:
+        """Whether nothing depends on what the list held at frame entry."""
+        return self._look is not None
+
+    @property
+    def appended(self) -> list:
+        """All items that are known without looking."""
+        return self._items
+
+    def extend(self, items: list) -> None:
+        self._items.extend(items)
 
     def python_type(self) -> type:
         return self.pytype
@@ -357,6 +382,19 @@ class GeneratorVariable(VariableTracker):
 
     def python_type(self) -> type:
         return type(_ for _ in ())
+
+
+class TracebackVariable(VariableTracker):
+    """The traceback of an exception: it is there, and what is in it only the real one tells."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: VariableTracker) -> None:
+        self.of = of
+        self.source = None
+
+    def python_type(self) -> type:
+        return types.TracebackType
 
 
 class ExceptionVariable(VariableTracker):

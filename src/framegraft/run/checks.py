@@ -42,13 +42,16 @@ class CheckFunction:
 
 
 class EntryInfo:
-    """Python side of an entry: guards, graph, break, and the sizes and numbers that it was made for (``tensor.policy``)."""
+    """Python side of an entry: guards, graph, break, the record of the conversion that made it, and the sizes and numbers
+    that it was made for (``tensor.policy``)."""
 
-    def __init__(self, graph_module: Any, broken: Any, seen: dict[str, Any] | None = None) -> None:
-        self.seen = seen or {}
+    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any]) -> None:
+        self.capture = capture
+        self.seen = seen
         self.graph_module = graph_module
         self.broken = broken
         self.check_fn: Any = None
+        self.folder: Any = None  # where prepare_debug has written it
 
     def describe(self, guard_id: int) -> str:
         if guard_id < 0:

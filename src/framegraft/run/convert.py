@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch._guards import CompileContext, CompileId, compile_context
 
 from .. import _native, config, log
 from ..backends.aliasing import compile_changing
@@ -22,26 +23,29 @@ from ..backends.tracing import wants_fixed_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.output import Segment
-from ..emit.resume import breaks_again, origin_of
+from ..emit.resume import breaks_again
 from ..errors import (
     BackendCompilerFailed,
     FramegraftError,
     GraphBreak,
     InternalError,
+    Place,
     RecompileLimitExceeded,
+    Restart,
     Unsupported,
     UserRaise,
 )
 from ..interp import frame as frames
 from ..interp import rules, unwind  # noqa: F401 - the rules register themselves
+from ..interp.frame import origin_of
 from ..interp.state import TraceState
 from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, modules, torchops  # noqa: F401
+from ..tensor import autograd, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
 from ..tensor.policy import Policy
@@ -99,27 +103,36 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
         return _over_limit(ctx, code, len(entries), "cache_size_limit")
     if records.CONVERSIONS.get(code, 0) >= config.accumulated_cache_size_limit:
         return _over_limit(ctx, code, records.CONVERSIONS[code], "accumulated_cache_size_limit")
-    looks = _looks_at_frame(origin_of(code))
-    if looks:
-        broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
-        broken.user_stack = [(code.co_filename, code.co_firstlineno, code.co_name)]
-        if ctx.fullgraph:
-            raise Unsupported.from_break(broken)
-        records.note_break(broken, code)
-        _native.set_skip(code, None, True)
-        return None
-    ensure_calibrated()
+    capture = records.begin(code, entries, args, fn)
     try:
-        return Conversion(ctx, fn, args).run()
+        ensure_calibrated()
+        with log.compile_id(capture.frame, capture.index):
+            return _recorded(ctx, fn, args, capture)
+    finally:
+        records.end(capture)
+
+
+def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Capture) -> Any:
+    code = fn.__code__
+    try:
+        looks = _looks_at_frame(origin_of(code))
+        if looks:
+            broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
+            broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+            raise broken
+        return Conversion(ctx, fn, args, capture).run()
     except GraphBreak as broken:
         if ctx.fullgraph:
             raise Unsupported.from_break(broken) from None
-        records.note_break(broken, code)
+        records.note_break(broken, code, capture)
+        _log_break(broken)
+        capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None
     except FramegraftError as error:
         if isinstance(error, BackendCompilerFailed) and config.suppress_errors:
-            warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=3)
+            warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=4)
+            capture.outcome = "eager"
             _native.set_skip(code, None, True)
             return None
         raise
@@ -131,8 +144,9 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
         warnings.warn(
             f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
             "runs in eager mode. Please report this.",
-            stacklevel=3,
+            stacklevel=4,
         )
+        capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None
 
@@ -159,8 +173,9 @@ def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) ->
 class Conversion:
     """One frame on its way to an entry."""
 
-    def __init__(self, ctx: Any, fn: types.FunctionType, args: tuple) -> None:
+    def __init__(self, ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Capture) -> None:
         self.ctx = ctx
+        self.capture = capture
         self.fn = fn
         self.args = args
         self.code = fn.__code__
@@ -175,6 +190,7 @@ class Conversion:
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def run(self) -> Any:
+        """The new entry; GraphBreak where the frame is better run as it is."""
         global _next_number
         first = _next_number
         for _attempt in range(MAX_ATTEMPTS):
@@ -197,12 +213,15 @@ class Conversion:
         recursion = sys.getrecursionlimit()
         rng = torch.get_rng_state()
         sys.setrecursionlimit(max(recursion, 20_000))
+        self.capture.attempts += 1
         state, root = self._start()
         try:
             try:
                 kind, value = root.run()
             except GraphBreak as broken:
                 return self._broken(state, root, broken)
+            except Restart:
+                return AGAIN
             except UserRaise as raised:
                 leaving = GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame")
                 self.leaving.append(leaving)
@@ -210,6 +229,7 @@ class Conversion:
             assert kind == "return"
             return self._unsafe(state) or self._emit(state, [root], None, lambda segment: segment.finish_return(value))
         finally:
+            self.capture.spent("trace")
             nesting = state.graph.nesting
             state.release()
             self.modes.restore()
@@ -219,6 +239,7 @@ class Conversion:
             sys.setrecursionlimit(recursion)
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
+        modules.answer_late()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         if self.fixed_floats:
             policy.fix_floats()
@@ -234,6 +255,7 @@ class Conversion:
         root.breakable = True
         state.stop_at = self.planned
         state.root = root
+        state.lines = set() if records.LISTENERS else None
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
         state.rescue = self.rescue
@@ -269,9 +291,8 @@ class Conversion:
         at = interrupted[-1].at
         if at in self.planned:
             raise broken
-        broken.user_stack = broken.user_stack or [_where(frame) for frame in interrupted]
-        broken.__traceback__ = broken.__context__ = None
-        broken.frames = []
+        broken.user_stack = broken.user_stack or [frame.place() for frame in interrupted]
+        broken.settle()
         self.planned = {**self.planned, at: broken}
         return AGAIN
 
@@ -287,15 +308,18 @@ class Conversion:
     def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
         traced = broken.frames or [root]
         interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))
-        broken.user_stack = broken.user_stack or [_where(frame) for frame in traced]
+        broken.user_stack = broken.user_stack or [frame.place() for frame in traced]
         if self.ctx.fullgraph and broken not in self.leaving:
             raise Unsupported.from_break(broken) from None
+        if broken.reason == "skipped_frame":
+            raise broken
         if broken not in self.planned.values() and broken.reason != "forced_break":
             return self._plan(interrupted, broken)
         return self._unsafe(state) or self._emit(state, interrupted, broken, Segment.finish_break)
 
     def _emit(self, state: TraceState, interrupted: list, broken: GraphBreak | None, finish: Callable[[Segment], None]) -> Any:
         root = interrupted[0]
+        self.capture.spent("trace")
         segment = Segment(state, interrupted, self._install, self._fresh, self._make_resume)
         state.frames[:] = interrupted
         try:
@@ -304,14 +328,14 @@ class Conversion:
             if worse.reason != "unreconstructible_value":
                 raise worse from None
             if self.ctx.fullgraph:
-                worse.user_stack = [_where(root)]
+                worse.user_stack = [root.place()]
                 raise Unsupported.from_break(worse) from None
             if broken is not None:
                 worse.user_stack = broken.user_stack
                 if broken.reason != "unreconstructible_value":
                     worse.detail += f", alive at a break ({broken})"
             else:
-                worse.user_stack = [_where(root)]
+                worse.user_stack = [root.place()]
             if self.search is None:
                 self.search = Search(state.points)
             self.search.failed(interrupted[-1].at if broken is not None else sys.maxsize, worse)
@@ -319,16 +343,17 @@ class Conversion:
         if self.search is not None and self.search.could_be_later(interrupted[-1].at):
             return self._probe()
         instructions = segment.seal(self._compile_graph)
+        if broken is not None:
+            broken.settle()
         if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
-            records.note_break(broken, self.code)
+            records.note_break(broken, self.code, self.capture)
             _log_break(broken)
         return self._entry(state, root, instructions, broken)
 
     def _probe(self) -> Any:
         assert self.search is not None
         step, broken = self.search.next()
-        broken.__traceback__ = broken.__context__ = None
-        broken.frames = []
+        broken.settle()
         self.planned = {step: broken}
         return AGAIN
 
@@ -349,17 +374,23 @@ class Conversion:
             log.artifact("graph_code").debug("%s\n%s", name, module.code)
         modes = Modes()
         self.modes.restore()
+        self.capture.spent("emit")
         try:
             values = [t.value for t in graph.inputs]
             changed = graph.changed_inputs()
-            with graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext():
+            only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
+            frame, index = self.capture.frame, self.capture.index
+            with compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index))), only_inputs:
                 if any(changed):
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
                     compiled = call_backend(self.ctx.compiler, module, values)
         finally:
             modes.restore()
-        records.note_graph(module)
+            self.capture.spent("backend")
+        records.note_graph(module, self.capture, name)
+        for listener in records.LISTENERS:
+            compiled = listener.compiled(self.capture, name, module, values, compiled)
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
 
     def _fresh(self, prefix: str) -> str:
@@ -393,6 +424,7 @@ class Conversion:
         new_code = encode(instructions, code, argnames=argnames, cellvars=(),
                           flags=code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
         new_code = records.apply_bytecode_hooks(code, new_code)
+        self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
         if len(guards.tensors) > 1:
@@ -403,7 +435,7 @@ class Conversion:
             state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
         found = guards.finish()
         program = _native.GuardProgram(ProgramBuilder(found).build())
-        info = EntryInfo(self.graph_module, broken, state.graph.policy.seen)
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen)
         new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
         _native.set_skip(new_code, None, True)
         entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None)
@@ -416,14 +448,13 @@ class Conversion:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
         records.CONVERSIONS[code] = records.CONVERSIONS.get(code, 0) + 1
+        self.capture.entered(info, len(found))
+        for listener in records.LISTENERS:
+            listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)
         return entry
 
 
 AGAIN: Any = object()
-
-
-def _where(frame: frames.InstructionTranslator) -> tuple[str, int, str]:
-    return frame.code.co_filename, frame.line(), frame.code.co_name
 
 
 class Search:
@@ -531,5 +562,7 @@ def _log_code(code: types.CodeType, new_code: types.CodeType, guards: list) -> N
                 "%s BYTECODE %s %s line %s\n%s", title, code.co_name, origin_of(code).co_filename, code.co_firstlineno,
                 text.getvalue(),
             )
+        for note in records.CODE_NOTES:
+            log.artifact("bytecode").debug("%s", note(new_code))
     if log.enabled("guards"):
         log.artifact("guards").debug("GUARDS:\n%s", "\n".join(g.code() for g in guards))

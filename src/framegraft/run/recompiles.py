@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from .. import _native
+from . import records
 
 _ADVICE = {
     "TENSOR": "If sizes differ from call to call, the next capture makes them symbols; framegraft.mark_dynamic(t, dim) or "
@@ -45,7 +44,7 @@ def _reason(info: Any, failed: tuple, fn: Any, args: tuple) -> str:
     elif value is _native.MISSING:
         lines.append("  now:      there is no such object")
     else:
-        lines.append(f"  now:      {describe(value)}")
+        lines.append(f"  now:      {records.describe(value)}")
     if cause:
         lines.append(f"  asked by: {cause}")
     advice = _ADVICE.get(_NAMED.get(kind, kind))
@@ -59,15 +58,3 @@ def _value_of(name: str, frame: dict) -> Any:
         return eval(name, frame)
     except Exception:
         return "unknown"  # a path through an object that Python code cannot follow by name
-
-
-def describe(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return (f"{type(value).__name__}, {value.dtype}, device={value.device}, requires_grad={value.requires_grad}, "
-                f"size={list(value.shape)}, stride={list(value.stride()) if value.layout is torch.strided else None}")
-    if isinstance(value, type):
-        return f"the class {value.__module__}.{value.__qualname__}"
-    try:
-        return f"{value!r:.200}"
-    except Exception as error:  # the program's own __repr__
-        return f"a {type(value).__name__} whose repr() raises {type(error).__name__}"

@@ -1,34 +1,195 @@
-"""What the process has captured so far: breaks, graphs, resume functions, hooks."""
+"""What the process has captured so far: conversions, breaks, graphs, hooks; and who listens while it captures.
+
+Only numbers and text are kept here, never objects of the program. A listener may look at more while it is switched on.
+"""
 
 from __future__ import annotations
 
+import itertools
+import time
 import types
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+
+import torch
 
 from ..errors import GraphBreak
+from ..interp.frame import origin_of
+from ..native.calibrate import tensor_spec
 
 BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
+CAPTURES: list[Capture] = []
+LISTENERS: list[Listener] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
 WARNED: set[types.CodeType] = set()
 CONVERSIONS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()  # entries made, dead ones too
+CODE_NOTES: list[Callable[[types.CodeType], str]] = []  # what the bytecode log adds to a modified code
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
+_frames, _numbers = itertools.count(), itertools.count()
+
+PHASES = ("trace", "emit", "backend", "guards")  # in the order in which they happen
 
 
-def note_break(broken: GraphBreak, code: types.CodeType) -> None:
-    broken.__traceback__ = broken.__context__ = broken.__cause__ = None  # its frames hold the objects of the program
+class Recompile(NamedTuple):
+    """Why a call fitted no entry: the guard that failed of the entry used last. ``found`` is what was there instead."""
+
+    parent: int  # number of the capture that made that entry
+    guard: str
+    cause: str
+    found: str
+
+
+class Capture:
+    """One conversion of one frame: how it went and what it cost.
+
+    Attributes:
+        number: place in the order of the process, from 0; ``frame`` numbers functions, ``index`` their captures.
+        name, filename, line: of the function; for a resume function those of the function that it belongs to.
+        resume: the line at which a resume function goes on, else 0.
+        started: ``time.perf_counter()``; ``phases`` maps a name of ``PHASES`` to seconds.
+        attempts: how often the frame was traced; each break traces it once more.
+        outcome: ``"entry"``, ``"eager"`` (the frame runs as it is from now on) or ``"error"``.
+        broken: the break that ended the graph, or that left the whole frame in eager mode.
+        info: weak reference to the ``EntryInfo``; None as long as there is no entry.
+    """
+
+    __slots__ = ("number", "frame", "index", "name", "filename", "line", "resume", "started", "phases", "attempts", "outcome", "broken",
+                 "graph", "op_count", "guard_count", "recompile", "info", "code", "_at", "__weakref__")
+
+    def __init__(self, code: types.CodeType, frame: int, index: int) -> None:
+        origin = origin_of(code)
+        self.number = next(_numbers)
+        self.frame, self.index = frame, index
+        self.name, self.filename, self.line = origin.co_qualname, origin.co_filename, origin.co_firstlineno
+        self.resume = 0 if origin is code else _first_line(code)
+        self.phases: dict[str, float] = dict.fromkeys(PHASES, 0.0)
+        self.attempts = 0
+        self.outcome = "error"
+        self.broken: GraphBreak | None = None
+        self.graph = ""  # name of the compiled function, "" if there is no graph
+        self.op_count = self.guard_count = 0
+        self.recompile: Recompile | None = None
+        self.info: Any = lambda: None
+        self.code = weakref.ref(code)
+        self.started = self._at = time.perf_counter()
+
+    def spent(self, phase: str) -> None:
+        """All time since the last call belongs to ``phase``."""
+        now = time.perf_counter()
+        self.phases[phase] += now - self._at
+        self._at = now
+
+    def entered(self, info: Any, guard_count: int) -> None:
+        """An entry was made: the conversion has come to its end."""
+        self.spent("guards")
+        self.outcome = "entry"
+        self.info = weakref.ref(info)
+        self.guard_count = guard_count
+
+
+def _first_line(code: types.CodeType) -> int:
+    """Where a resume function goes on. Its first instruction, RESUME, has the line of the ``def``."""
+    return next((line for _, _, line in code.co_lines() if line and line != code.co_firstlineno), code.co_firstlineno)
+
+
+class Listener:
+    """Is told of each conversion while it is in ``LISTENERS``. Every method may be left as it is."""
+
+    def started(self, capture: Capture) -> None:
+        """Before the frame is looked at."""
+
+    def compiled(self, capture: Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
+        """The backend gave ``compiled`` for a graph. Returns what is called instead of it."""
+        return compiled
+
+    def entered(self, capture: Capture, entry: Any, guards: list, lines: set[tuple[str, int]], args: tuple, fn: Any) -> None:
+        """An entry was made; ``lines`` are (file name, line) of what was traced for it."""
+
+    def ended(self, capture: Capture) -> None:
+        """The conversion is over, whatever its outcome."""
+
+
+def begin(code: types.CodeType, entries: list, args: tuple, fn: Any) -> Capture:
+    """A new record for a conversion of ``code``, which has ``entries`` that do not fit the call."""
+    known = entries[0].info.capture if entries else None
+    capture = Capture(code, next(_frames) if known is None else known.frame, len(entries))
+    if entries:
+        capture.recompile = _why_again(entries[0], args, fn)
+    CAPTURES.append(capture)
+    for listener in LISTENERS:
+        listener.started(capture)
+    return capture
+
+
+def end(capture: Capture) -> None:
+    for listener in LISTENERS:
+        listener.ended(capture)
+
+
+def _why_again(entry: Any, args: tuple, fn: Any) -> Recompile | None:
+    """What the entry that was used last has against the call."""
+    failed = entry.program.explain(args, fn)
+    if failed is None:
+        return None
+    text = entry.info.describe(failed[0])
+    guard, _, cause = text.rpartition("  # ") if failed[0] >= 0 else (text, "", "")
+    return Recompile(entry.info.capture.number, guard, cause, describe(failed[1]))
+
+
+def describe(value: Any) -> str:
+    """A few words about an object, without calling code of the program."""
+    kind = type(value)
+    if kind in (int, float, bool, str, bytes, type(None), complex):
+        text = repr(value)
+        return text if len(text) <= 80 else text[:77] + "..."
+    if isinstance(value, torch.Tensor):
+        return repr(tensor_spec(value)) if kind in (torch.Tensor, torch.nn.Parameter) else f"a {kind.__qualname__}"
+    if kind is torch.Size or kind in (torch.dtype, torch.device):
+        return str(value)
+    if kind in (list, tuple, dict, set, frozenset):
+        return f"a {kind.__name__} of {len(value)}"
+    if kind in (types.FunctionType, types.BuiltinFunctionType, types.MethodType):
+        return f"function {value.__qualname__}"
+    if kind is types.ModuleType:
+        return f"module {value.__name__}"
+    if isinstance(value, type):
+        return f"class {type.__getattribute__(value, '__qualname__')}"
+    return f"a {kind.__module__}.{kind.__qualname__} at {id(value):#x}"
+
+
+def note_break(broken: GraphBreak, code: types.CodeType, capture: Capture | None = None) -> None:
+    broken.settle()
     BREAKS.append((broken, code))
     STATS["graph_breaks"] += 1
+    if capture is not None:
+        capture.broken = broken
 
 
-def note_graph(module: Any) -> None:
+def note_graph(module: Any, capture: Capture, name: str) -> None:
+    count = sum(n.op.startswith("call_") for n in module.graph.nodes)
     STATS["graphs"] += 1
-    STATS["graph_ops"] += sum(n.op.startswith("call_") for n in module.graph.nodes)
+    STATS["graph_ops"] += count
+    capture.graph = name
+    capture.op_count += count
+
+
+def forget(captures: list[Capture]) -> None:
+    """Take conversions that were made for a look out of the books."""
+    gone = set(map(id, captures))
+    broken = {id(c.broken) for c in captures if c.broken is not None}
+    CAPTURES[:] = [c for c in CAPTURES if id(c) not in gone]
+    BREAKS[:] = [b for b in BREAKS if id(b[0]) not in broken]
+    STATS["graphs"] -= sum(bool(c.graph) for c in captures)
+    STATS["graph_ops"] -= sum(c.op_count for c in captures)
+    STATS["graph_breaks"] -= len(broken)
 
 
 def clear() -> None:
+    global _frames, _numbers
+    _frames, _numbers = itertools.count(), itertools.count()
     BREAKS.clear()
+    CAPTURES.clear()
     WARNED.clear()
     CONVERSIONS.clear()
     for key in STATS:

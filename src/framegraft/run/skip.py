@@ -17,14 +17,15 @@ def _places(path: str) -> tuple[str, ...]:
 _STDLIB = _places(sysconfig.get_paths()["stdlib"])
 _TORCH = _places(os.path.dirname(torch.__file__))
 _SELF = _places(os.path.dirname(os.path.dirname(__file__)))
+_POLYFILLS = tuple(root + "polyfills" + os.sep for root in _SELF)
 
 # Parts of torch and of the standard library that are plain Python on tensors and containers: tracing into them is sound.
 _INLINE = tuple(
     root + p.replace("/", os.sep)
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
-              "optim/", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "utils/checkpoint.py_", "nn/parameter.py", "_VF.py", "__future__.py",
-               "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
+              "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
+              "__future__.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
@@ -33,6 +34,15 @@ _INLINE_STDLIB = tuple(
                           "statistics.py", "bisect.py", "heapq.py", "inspect.py", "string.py", "textwrap.py", "fractions.py")
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
+_MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
+# Their frames run the program with stand-ins for its values.
+_COMPILERS = tuple(
+    root + p.replace("/", os.sep)
+    for p in ("_dynamo/convert_frame.py", "_functorch/aot_autograd.py", "_functorch/_aot_autograd/", "_inductor/compile_fx.py",
+              "_export/", "export/", "fx/_symbolic_trace.py", "fx/experimental/proxy_tensor.py", "jit/_script.py", "jit/_trace.py",
+              "onnx/")
+    for root in _TORCH
+)
 _DISABLED: set[types.CodeType] = set()
 
 
@@ -49,7 +59,7 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
-        return ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
+        return None if path.startswith(_POLYFILLS) else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None
@@ -57,11 +67,25 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     return None
 
 
-def frame_is_skipped(code: types.CodeType) -> bool:
-    """Frames that the evaluation hook leaves alone: torch, the standard library, the tracer, modules and class bodies."""
+def _computes(code: types.CodeType) -> bool:
+    """Whether a function of torch.nn.modules may run in a model's forward pass; others build, print and save modules."""
+    name = code.co_name
+    if code.co_filename in _MODULE_PY:
+        return name in ("_wrapped_call_impl", "_call_impl")
+    return not (name.startswith("__") and name.endswith("__")) and name not in ("extra_repr", "reset_parameters")
+
+
+def frame_skip(code: types.CodeType) -> int:
+    """Which frames the evaluation hook leaves alone: torch, the standard library, the tracer.
+
+    Returns:
+        0: captured, 1: not captured, 2: nor is anything that it calls, because it is a compiler's or a tracer's own work.
+    """
     path = code.co_filename
     if path.startswith(_STDLIB + _SELF) and "site-packages" not in path:
-        return True
+        return 1
     if path.startswith(_TORCH):
-        return not path.startswith(_NN_MODULES)
-    return path.startswith(("<frozen", "<eval_with_key>")) or code in _DISABLED
+        if path.startswith(_COMPILERS):
+            return 2
+        return int(not path.startswith(_NN_MODULES) or not _computes(code))
+    return int(path.startswith(("<frozen", "<eval_with_key>")) or code in _DISABLED)

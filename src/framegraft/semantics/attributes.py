@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import functools
 import types
 from typing import Any
 
@@ -31,6 +32,7 @@ from ..model.value import (
     SliceVariable,
     SuperVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -129,6 +131,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     tx.state.guards.add(root, "TYPE", type(module))
     source = root.child("DICT").child("KEY", name)
     if found is not MISSING and name in namespace:
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
@@ -260,6 +263,7 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
     assert obj.source is not None
     source = obj.source.namespace(obj.value).child("KEY", name)
     if name in namespace:
+        tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     tx.state.guards.add(source, "ABSENT")
     return MISSING
@@ -270,7 +274,16 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
     getattribute = mro_lookup(tx, cls, "__getattribute__")
     if isinstance(getattribute, types.FunctionType):
         return calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {})
+    if getattribute is not object.__getattribute__ and not _is_generic(cls):
+        raise GraphBreak("unsupported_attribute", f"the attributes of a {cls.__name__}, which C code looks up in a way of its own")
     return generic_get_attr(tx, obj, name)
+
+
+@functools.cache
+def _is_generic(cls: type) -> bool:
+    """Whether ``__getattribute__``, defined in C, is object's own function under another name."""
+    owner = next(base for base in cls.__mro__ if "__getattribute__" in base.__dict__)
+    return _native.generic_getattr(owner) or owner is types.ModuleType or owner is type
 
 
 def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = True) -> VariableTracker:
@@ -402,7 +415,9 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
             except AttributeError:
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise attribute_error(obj, name) from None
-            return LazyVariable(value, obj.source.attribute(obj.value, name))
+            source = obj.source.attribute(obj.value, name)
+            tx.state.guards.present(source)
+            return LazyVariable(value, source)
         fields = getattr(obj.cls, "__match_args__", ())
         if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
             return obj.payload.items[fields.index(name)]
@@ -427,6 +442,7 @@ def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType,
         return BuiltinMethodVariable(name, obj)
     source = obj.source.child("FDICT").child("KEY", name)
     if stored is None and name in value.__dict__:
+        tx.state.guards.present(source)
         return LazyVariable(value.__dict__[name], source)
     tx.state.guards.add(source, "ABSENT")
     raise attribute_error(obj, name)
@@ -454,6 +470,8 @@ def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTrack
         return obj.attrs[name]
     if name == "args":
         return TupleVariable(list(obj.args))
+    if name == "__traceback__":
+        return TracebackVariable(obj) if obj.raised else NONE
     if name == "__cause__":
         return NONE if obj.cause is MISSING else obj.cause
     if name == "value" and issubclass(obj.cls, StopIteration):
@@ -467,7 +485,7 @@ def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTrack
 
 
 def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
-    target = obj.obj
+    target = realize(obj.obj, tx.state)
     is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type) and issubclass(target.value, obj.start)
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
     tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
@@ -507,6 +525,9 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if isinstance(obj, TensorVariable):
         TENSOR.set_attr(tx, obj, name, realize(value, tx.state))
         return
+    if isinstance(obj, ExceptionVariable) and name in ("__cause__", "__context__", "__traceback__", "__suppress_context__", "args"):
+        _set_exception_field(tx, obj, name, realize(value, tx.state))
+        return
     if isinstance(obj, (FunctionVariable, ExceptionVariable)):
         obj.attrs[name] = value
         tx.state.dirty += 1
@@ -525,6 +546,20 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
             calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
         return
     generic_set_attr(tx, obj, name, value)
+
+
+def _set_exception_field(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
+    """CPython: BaseException_getset."""
+    none = isinstance(value, ConstantVariable) and value.value is None
+    if name == "__traceback__" and (none or isinstance(value, TracebackVariable)):
+        return  # the transformed frame gives it one of its own
+    if not (none or issubclass(value.python_type(), BaseException)) or name not in ("__cause__", "__context__"):
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an exception")
+    if name == "__cause__":
+        obj.cause = value
+    else:
+        obj.context = None if none else value
+    tx.state.dirty += 1
 
 
 MODULE_SETATTR: dict[Any, Any] = {}

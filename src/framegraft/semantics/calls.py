@@ -209,6 +209,11 @@ def call_method(
     target = obj
     if isinstance(obj, ObjectVariable) and obj.payload is not None and (owner is not object):
         target = payload_of(obj)
+    if target is not obj:
+        handler = METHODS.get((ObjectVariable, name))
+        result = handler(tx, obj, args, kwargs) if handler is not None else None
+        if result is not None:
+            return result
     for cls in (TupleVariable if type(target) is SizeVariable else type(target), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
@@ -274,7 +279,10 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
 def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:
     """list.__init__, dict.__init__, set.__init__ on an instance of a subclass."""
     inner = obj.payload
-    if isinstance(inner, ListVariable):
+    own = next((INITIALISERS[base] for base in obj.cls.__mro__ if base in INITIALISERS), None)
+    if own is not None:
+        own(tx, obj, args, kwargs)
+    elif isinstance(inner, ListVariable):
         inner.items[:] = iteration.unpack_iterable(tx, realize(args[0], tx.state)) if args else []
     elif isinstance(inner, (DictVariable, SetVariable)):
         call_method(tx, inner, "update", args, kwargs)
@@ -291,9 +299,15 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if owner is not object and cls is owner and cls in CLASSES:
         return call_class(tx, cls, args[1:], kwargs)
     if issubclass(cls, BaseException):
+        if kwargs:
+            raise GraphBreak("untraceable_call", f"{cls.__name__} made with keyword arguments")
         return ExceptionVariable(cls, list(args[1:]))
     if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
-        raise GraphBreak("untraceable_call", f"{cls.__name__} has a finaliser")
+        # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
+        frames_above = tx.state.frames[:-1]
+        broken = GraphBreak("untraceable_call" if frames_above else "skipped_frame", f"{cls.__name__} has a finaliser")
+        broken.frames = list(frames_above)
+        raise broken
     made = ObjectVariable(MISSING, cls)
     tx.state.dirty += 1
     if owner is object:
@@ -314,6 +328,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
 
 
 MAPPING_BASES: set[type] = {dict}
+INITIALISERS: dict[type, Any] = {}  # builtin class -> its __init__(tx, obj, args, kwargs), where it is not just an update
 
 
 # -- Python functions
@@ -332,6 +347,12 @@ def inline_call(
     tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs, waiting: bool = False
 ) -> VariableTracker:
     """Trace into a Python function from outside."""
+    other = REPLACED.get(value.__code__)
+    if other is not None:
+        source = tx.state.guards.pin(fn.source or pinned(value), value)
+        held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
+                for i, cell in enumerate(value.__closure__ or ())]
+        return call(tx, wrap_pinned(tx, other), [*held, *args], kwargs)
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:
         raise GraphBreak(*reason)
@@ -368,6 +389,7 @@ def inline_call(
     return run_inline(tx, code, scope, bound, closure, value, waiting)
 
 
+REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import collections
 import enum
 import types
+import weakref
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, specialised
 from ..model.value import (
+    MISSING,
     ConstantVariable,
     DictVariable,
     FunctionVariable,
@@ -27,7 +29,7 @@ from ..model.value import (
     constant,
 )
 from . import attributes, calls
-from .wrapping import CONSTANT_TYPES, need_constant_deep, wrap_constant
+from .wrapping import CONSTANT_TYPES, need_constant_deep, wrap_constant, wrap_pinned
 
 
 def payload_of(tracker: VariableTracker) -> VariableTracker:
@@ -85,7 +87,7 @@ def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker 
         return None
     assert d.source is not None
     if isinstance(hashed, VariableTracker):
-        raise GraphBreak("unsupported_builtin_method", "look-up of a tensor in a dict made outside of the trace")
+        return _get_by_object(tx, d, hashed)
     if not dict.__contains__(d.value, hashed):
         tx.state.guards.add(d.source, "NOKEY", hashed)
         return None
@@ -95,6 +97,47 @@ def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker 
     tx.state.guards.add(d.source, "HASKEY", hashed)
     d.items[hashed] = (key, value)
     d.fetched[hashed] = value
+    return value
+
+
+class _ValueOf:
+    """Accessor: the value of an object in a dict that knows it by its identity. It keeps nothing alive."""
+
+    def __init__(self, key: Any, name: str) -> None:
+        self.key = weakref.ref(key)
+        self.__name__ = f"value_of[{name}]"
+
+    def __call__(self, value: dict) -> Any:
+        return dict.__getitem__(value, self.key())
+
+
+class _Holds:
+    """Guard: whether an object is a key of a dict."""
+
+    def __init__(self, key: Any, name: str, present: bool) -> None:
+        self.key = weakref.ref(key)
+        self.present = present
+        self.__name__ = f"{'' if present else 'not '}has_key[{name}]"
+
+    def __call__(self, value: dict) -> bool:
+        return dict.__contains__(value, self.key()) is self.present
+
+
+def _get_by_object(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker | None:
+    """Look-up of a tensor from outside in a dict from outside, as optimizers keep their state."""
+    real = getattr(key, "value", None)
+    if real is None or key.source is None or type(d.value) not in (dict, collections.defaultdict):
+        if isinstance(key, TensorVariable) and key.source is None:
+            return None  # made in the trace: no dict from outside has it
+        raise GraphBreak("unsupported_builtin_method", f"look-up of a {key.python_type().__name__} in a dict made outside of the trace")
+    tx.state.guards.pin(key.source, real)
+    present = dict.__contains__(d.value, real)
+    tx.state.guards.add(d.source, "PY", _Holds(real, key.source.name, present))  # type: ignore[arg-type]
+    if not present:
+        return None
+    value = LazyVariable(dict.__getitem__(d.value, real), d.source.child("PYCALL", _ValueOf(real, key.source.name)))  # type: ignore[union-attr]
+    d.items[key] = (key, value)
+    d.fetched[key] = value
     return value
 
 
@@ -181,6 +224,8 @@ def dict_delete(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTrack
     if found is None:
         return None
     hashed = hash_key(tx, key)
+    if isinstance(hashed, VariableTracker) and hashed in d.fetched:
+        raise GraphBreak("unsupported_mutation", "a tensor taken out of a dict made outside of the trace")
     _changing(tx, d)
     del d.items[hashed]
     if d.source is not None and dict.__contains__(d.value, hashed):
@@ -196,6 +241,32 @@ def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTrack
     if keys is None:
         raise UserRaise(user_error(TypeError, f"'{tracker.python_type().__name__}' object is not a mapping"))
     raise GraphBreak("unsupported_iterator", f"the items of a {tracker.python_type().__name__}")
+
+
+_OWN_CLASS = (collections.OrderedDict, collections.defaultdict)
+
+
+def like(tx: Any, obj: VariableTracker, payload: DictVariable) -> VariableTracker:
+    """A dict with the class of ``obj``, as ``copy`` and ``|`` make it (CPython: odict_copy, defdict_copy, dict_or)."""
+    if not isinstance(obj, ObjectVariable) or not issubclass(obj.cls, _OWN_CLASS):
+        return payload  # dict's own methods make plain dicts, whatever class they are called on
+    if obj.cls not in _OWN_CLASS:
+        raise GraphBreak("unsupported_builtin_method", f"copying a {obj.cls.__name__}")
+    made = ObjectVariable(MISSING, obj.cls)
+    made.payload = payload
+    if obj.cls is collections.defaultdict:
+        made.attrs["default_factory"] = attributes.get_attr(tx, obj, "default_factory")
+    tx.state.dirty += 1
+    return made
+
+
+def merge(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+    """``left | right`` of two dicts."""
+    merged = dict(complete(tx, payload_of(left)))  # type: ignore[arg-type]
+    for key, (k, v) in complete(tx, payload_of(right)).items():  # type: ignore[arg-type]
+        merged[key] = (merged[key][0] if key in merged else k, v)
+    own = isinstance(left, ObjectVariable) and issubclass(left.cls, _OWN_CLASS)
+    return like(tx, left if own else right, DictVariable(merged))
 
 
 # -- sets
@@ -249,11 +320,28 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
         except (IndexError, TypeError, KeyError) as error:
             raise UserRaise(user_error(type(error), *error.args)) from None
     if isinstance(obj, ObjectVariable) and isinstance(obj.value, type):
+        if obj.value in _GENERIC:
+            return wrap_pinned(tx, types.GenericAlias(obj.value, _type_parameters(tx, key)))
         raise GraphBreak("unsupported_builtin_method", f"{obj.value.__name__}[...]")
     method = attributes.special_method(tx, obj, "__getitem__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{obj.python_type().__name__}' object is not subscriptable"))
     return calls.call(tx, method, [key], {})
+
+
+_GENERIC = (list, dict, tuple, set, frozenset, type)
+
+
+def _type_parameters(tx: Any, key: VariableTracker) -> Any:
+    """What stands in the brackets of ``list[...]``: classes and constants."""
+    if isinstance(key, TupleVariable):
+        return tuple(_type_parameters(tx, realize(k, tx.state)) for k in key.items)
+    if isinstance(key, ConstantVariable):
+        return key.value
+    value = key.value if isinstance(key, ObjectVariable) else None
+    if isinstance(value, (type, types.GenericAlias)):
+        return value
+    raise GraphBreak("unsupported_builtin_method", "a type with parameters that are no classes")
 
 
 def key_error(key: VariableTracker) -> Any:

@@ -32,14 +32,14 @@ from .wrapping import wrap_pinned
 
 @method(ListVariable, "append")
 def list_append(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
-    obj.items.append(args[0])
+    obj.extend([args[0]])
     containers.changing(tx, obj)
     return NONE
 
 
 @method(ListVariable, "extend")
 def list_extend(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
-    obj.items.extend(iteration.unpack_iterable(tx, args[0]))
+    obj.extend(iteration.unpack_iterable(tx, args[0]))
     containers.changing(tx, obj)
     return NONE
 

@@ -49,7 +49,10 @@ def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
 
 
 def cell_contents(tx: Any, cell: CellVariable) -> Any:
-    return cell.contents
+    contents = cell.contents
+    if isinstance(contents, LazyVariable) and contents.source is not None and contents.source.access == "CELLVAL":
+        tx.state.guards.add(contents.source, "PRESENT")
+    return contents
 
 
 def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:

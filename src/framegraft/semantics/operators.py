@@ -347,7 +347,7 @@ def _equal_dicts(tx: Any, a: DictVariable, b: DictVariable) -> bool:
 def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
     name, plain = _INPLACE[fn]
     if isinstance(a, ListVariable) and fn is operator.iadd:
-        a.items.extend(iteration.unpack_iterable(tx, b))
+        a.extend(iteration.unpack_iterable(tx, b))
         containers.changing(tx, a)
         return a
     if isinstance(a, ListVariable) and fn is operator.imul:
@@ -373,6 +373,8 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variable
             result = _slot(tx, left, method, right)
             if result is not None:
                 return result
+    if fn is operator.or_ and isinstance(payload_of(a), DictVariable) and isinstance(payload_of(b), DictVariable):
+        return containers.merge(tx, a, b)
     result = _sequence_arithmetic(tx, fn, payload_of(a), payload_of(b))
     if result is not None:
         return result
@@ -394,11 +396,6 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
         keys = fn(a.items.keys(), b.items.keys())
         return SetVariable({k: a.items.get(k) or b.items[k] for k in [*a.items, *b.items] if k in keys}, cls=a.cls)
-    if isinstance(a, DictVariable) and isinstance(b, DictVariable) and fn is operator.or_:
-        merged = dict(containers.complete(tx, a))
-        for key, (k, v) in containers.complete(tx, b).items():
-            merged[key] = (merged[key][0] if key in merged else k, v)
-        return DictVariable(merged)
     if fn is operator.mod and isinstance(a, ConstantVariable) and isinstance(a.value, str):
         if isinstance(b, TupleVariable):
             values = [realize(i, tx.state) for i in b.items]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import copy
+import gc
 import itertools
 from typing import Any
 
@@ -39,7 +40,10 @@ def duplicate(iterator: Any) -> Any:
     """An independent iterator at the same place."""
     kind = type(iterator)
     if kind in LEAVES:
-        return copy.copy(iterator)
+        try:
+            return copy.copy(iterator)
+        except RuntimeError:
+            raise GraphBreak("unsupported_iterator", "an iterator over a container that has changed since") from None
     parts = iterator.__reduce__()
     if kind is enumerate:
         return enumerate(duplicate(parts[1][0]), parts[1][1])
@@ -80,6 +84,20 @@ def advance(iterator: Any, count: int) -> None:
         next(iterator, None)
 
 
+class Container:
+    """Accessor: what one of an iterator's leaves draws from; None where that cannot change."""
+
+    def __init__(self, leaf: int) -> None:
+        self.leaf = leaf
+        self.__name__ = f"container_{leaf}"
+
+    def __call__(self, iterator: Any) -> Any:
+        return next((r for r in gc.get_referents(leaves_of(iterator)[self.leaf]) if isinstance(r, MUTABLE)), None)
+
+
+MUTABLE = (list, dict, set, collections.deque)
+
+
 class OutsideIteratorVariable(VariableTracker):
     """An iterator from outside; ``taken`` items of it have been used by the trace."""
 
@@ -102,6 +120,7 @@ class OutsideIteratorVariable(VariableTracker):
     def next_item(self, state: Any) -> VariableTracker | None:
         if self.ended:
             return None
+        self._check_containers(state)
         state.mark_mutated(self)
         for index, item in enumerate(duplicate(self.value)):
             if index == self.taken:
@@ -112,6 +131,21 @@ class OutsideIteratorVariable(VariableTracker):
                 return found
         self.ended = self.remaining.all = True
         return None
+
+
+    def _check_containers(self, state: Any) -> None:
+        """The items are looked up in the real containers: the trace must not have changed these."""
+        if not any(isinstance(getattr(t, "value", None), MUTABLE) for t in state.mutated.values()):
+            return
+        assert self.source is not None
+        for leaf in range(len(leaves_of(self.value))):
+            get = Container(leaf)
+            found = get(self.value)
+            if found is None:
+                continue
+            tracker = state.builder.wrap(found, self.source.child("PYCALL", get))
+            if id(tracker) in state.mutated or id(getattr(tracker, "payload", None)) in state.mutated:
+                raise GraphBreak("unsupported_iterator", f"an iterator over a {type(found).__name__} that the trace has changed")
 
 
 def wrap_iterator(state: Any, value: Any, source: Source) -> OutsideIteratorVariable:

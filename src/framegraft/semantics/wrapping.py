@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import enum
 import functools
 import gc
@@ -13,6 +12,7 @@ from ..errors import GraphBreak
 from ..model.dispatch import TENSOR, specialised
 from ..model.source import Source, pinned
 from ..model.value import (
+    MISSING,
     CellVariable,
     ConstantVariable,
     DictVariable,
@@ -22,6 +22,7 @@ from ..model.value import (
     ObjectVariable,
     SetVariable,
     SliceVariable,
+    SuperVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -133,7 +134,8 @@ class VariableBuilder:
             try:
                 contents: Any = LazyVariable(value.cell_contents, source.child("CELLVAL"))
             except ValueError:
-                raise GraphBreak("unsupported_attribute", "an empty closure cell") from None
+                guards.add(source.child("CELLVAL"), "ABSENT")
+                contents = MISSING
             return CellVariable(contents, source)
         if cls is range:
             guards.add(source, "PY", _RangeIs(value))
@@ -145,6 +147,8 @@ class VariableBuilder:
             inner = self.wrap(_PROXIED(value), source.child("PYCALL", _PROXIED))
             tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
             return tracker
+        if cls is super and value.__self__ is not None:
+            return self._super(value, source)
         if cls in outside.KINDS:
             return outside.wrap_iterator(self.state, value, source)
         payload = self._payload(value, cls, source)
@@ -158,13 +162,14 @@ class VariableBuilder:
         guards = self.state.guards
         if isinstance(value, (list, tuple)):
             base = list if isinstance(value, list) else tuple
-            length = base.__len__(value)
-            guards.add(source, "LEN", length)
-            items = [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
-            return ListVariable(items, source, value) if base is list else TupleVariable(items, source)
+
+            def look() -> list:
+                length = base.__len__(value)
+                guards.add(source, "LEN", length)
+                return [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
+
+            return ListVariable([], source, value, look) if base is list else TupleVariable(look(), source)
         if isinstance(value, dict):
-            if isinstance(value, collections.defaultdict):
-                raise_unsupported(value)
             if id(value) in self.state.scopes:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
@@ -175,6 +180,13 @@ class VariableBuilder:
             base_cls = set if isinstance(value, set) else frozenset
             return SetVariable({v: constant(v) for v in value}, source, value, base_cls)
         return None
+
+    def _super(self, value: Any, source: Source) -> VariableTracker:
+        start = _SUPER_START(value)
+        self.state.guards.pin(source.child("PYCALL", _SUPER_START), start)
+        tracker = SuperVariable(start, LazyVariable(_SUPER_OBJECT(value), source.child("PYCALL", _SUPER_OBJECT)))
+        tracker.source = source
+        return tracker
 
     def _bound_builtin(self, value: Any, source: Source) -> VariableTracker:
         owner = value.__self__
@@ -198,8 +210,18 @@ class VariableBuilder:
         return ObjectVariable(value, types.FunctionType, source)
 
 
-def raise_unsupported(value: Any) -> None:
-    raise GraphBreak("unsupported_attribute", f"a {type(value).__name__} made outside of the trace")
+def _member(cls: type, name: str) -> Any:
+    """Accessor of a member kept in C, past attributes of the same name."""
+    descriptor = cls.__dict__[name]
+
+    def get(obj: Any) -> Any:
+        return descriptor.__get__(obj)
+
+    get.__name__ = name
+    return get
+
+
+_SUPER_START, _SUPER_OBJECT = _member(super, "__thisclass__"), _member(super, "__self__")
 
 
 def _is_module_level(value: Any) -> bool:

@@ -84,6 +84,8 @@ class CaptureMode(FakeTensorMode):
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
         self.has_unbacked = False  # some size may be unknown even in this call
         self.random = False  # whether an operation drew random numbers
+        # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
+        self.uncounted: dict[int, int] = {}
 
     def use_symbols(self, env: Any) -> None:
         """From now on sizes may be symbols of ``env``."""

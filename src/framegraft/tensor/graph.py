@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import Any
 
@@ -13,6 +14,14 @@ from ..model.value import SymbolicVariable, TensorVariable
 from .fake import CaptureMode, to_fake
 from .modes import Modes
 from .policy import SymbolInput, fits
+
+
+class Change(enum.IntEnum):
+    """What a graph does to an input. HIDDEN: it is written, but eager mode would not count up its version."""
+
+    NONE = 0
+    SEEN = 1
+    HIDDEN = 2
 
 
 class OutputGraph:
@@ -101,10 +110,14 @@ class OutputGraph:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
         return not self.mode.random and not any(self._is_changed(*pair) for pair in self._versions)
 
-    def changed_inputs(self) -> list[bool]:
+    def changed_inputs(self) -> list[Change]:
         """For each input whether an operation of the graph may change it."""
-        changed = {id(fake) for fake, version in self._versions if self._is_changed(fake, version)}
-        return [id(t.node.meta["example_value"]) in changed for t in self.inputs]
+        kinds: dict[int, Change] = {}
+        for fake, version in self._versions:
+            if self._is_changed(fake, version):
+                hidden = version >= 0 and fake._version - version == self.mode.uncounted.get(id(fake), 0)
+                kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
+        return [kinds.get(id(t.node.meta["example_value"]), Change.NONE) for t in self.inputs]
 
     def finish(self, outputs: list[Any]) -> torch.fx.GraphModule:
         """Close the graph with these outputs; placeholders that nothing uses are dropped."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from ..errors import GraphBreak, UserRaise
-from ..interp.state import realize, user_error
-from ..model.dispatch import handles
+from ..errors import GraphBreak, Restart, UserRaise
+from ..interp.state import need_constant, realize, user_error
+from ..model.dispatch import HANDLERS, handles
 from ..model.value import (
     NONE,
     ConstantVariable,
@@ -63,7 +63,23 @@ def _answers(value: Any, *functions: Any) -> None:
 _answers(False, torch.jit.is_scripting, torch._jit_internal.is_scripting, torch.jit.is_tracing, torch._C._is_tracing)
 _answers(None, torch._C._get_tracing_state)
 _answers(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
-_answers(False, torch.compiler.is_exporting, torch.onnx.is_in_onnx_export)
+_answers(False, torch.compiler.is_exporting)
+
+
+def answer_late() -> None:
+    """Handlers for functions of modules that torch does not load by itself, once somebody has."""
+    if "onnx" in torch.__dict__ and id(torch.onnx.is_in_onnx_export) not in HANDLERS:
+        _answers(False, torch.onnx.is_in_onnx_export)
+
+
+@handles(torch.__getattr__)
+def _lazy_module(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """A part of torch that is loaded when it is first asked for. Loading it here makes it a plain attribute."""
+    name = need_constant(args[0], "the name of an attribute")
+    if name not in torch._lazy_modules:
+        raise GraphBreak("unsupported_attribute", f"torch.{name}")
+    getattr(torch, name)
+    raise Restart(f"torch.{name} was loaded")
 _answers(False, torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
          torch.overrides.has_torch_function_variadic, torch._C._has_torch_function, torch._C._has_torch_function_unary,
          torch._C._has_torch_function_variadic)

@@ -225,6 +225,7 @@ def _batch_norm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     for running in args[3:5]:  # written by the kernel, though the schema does not say so
         if args[5] and type(running) is FakeTensor and not running.is_inference():
             increment_version(running)
+            mode.uncounted[id(running)] = mode.uncounted.get(id(running), 0) + 1
     channels = args[0].shape[1]
     if any(t is not None and tuple(t.shape) != (channels,) for t in args[1:5]):
         return NotImplemented

@@ -125,7 +125,10 @@ class Tensors(TensorLayer):
         return tensor_attr(tx, obj, name)
 
     def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
-        raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
+        setter = ATTRIBUTES.get(name)
+        if setter is None:
+            raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
+        setter[1](tx, obj, value)
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
         found = state.graph.number(value, source)
@@ -308,8 +311,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
     if tx.state.frames:
-        frame = tx.state.frames[-1]
-        node.meta["stack_trace"] = f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
+        node.meta["stack_trace"] = state.stack_trace()
     for tracker, old in before:
         if _metadata(tracker.fake) != old and tracker.source is not None:
             state.graph.graph.erase_node(node)
@@ -468,7 +470,15 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     if name == "__getitem__":
         return run_node(tx, "call_function", operator.getitem, [obj, *args], kwargs)
     _user_operator(tx, args)
+    if kwargs and name in REWRITTEN:
+        other = REWRITTEN[name](tx, name, args, kwargs)
+        if other is not None:
+            name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
+
+
+ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
+REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, args, kwargs) -> (method, arguments) without keywords, None as it is
 
 
 def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
@@ -490,8 +500,8 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         raise attributes.attribute_error(obj, name)
     if name in VIEWS:
         return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
-    if name == "grad":
-        raise GraphBreak("autograd_in_trace", "Tensor.grad")
+    if name in ATTRIBUTES:
+        return ATTRIBUTES[name][0](tx, obj)
     if name == "grad_fn" and not obj.fake.requires_grad:
         return NONE
     if isinstance(on_class, property) and on_class.fget is not None and on_class.fget.__module__ != "torch._tensor":

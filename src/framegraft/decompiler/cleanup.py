@@ -42,6 +42,10 @@ def strip(body: list[Any], says_nothing: Any) -> None:
     elif isinstance(last, (ast.With, ast.AsyncWith)):
         strip(last.body, says_nothing)
         last.body = last.body or [ast.Pass()]
+    elif isinstance(last, ast.Match):
+        for case in last.cases:
+            strip(case.body, says_nothing)
+            case.body = case.body or [ast.Pass()]
     elif isinstance(last, (ast.Try, ast.TryStar)):
         if last.orelse:
             strip(last.orelse, says_nothing)

@@ -39,6 +39,8 @@ def store(w: Any, target: ast.expr, stack: list, out: list | None) -> None:
         _store_import(w, value, target, stack, out)
     elif isinstance(value, (Mark, Iter)):
         raise DecompileError("what stands under a block is stored")
+    elif w.has_annotations and _is_annotation(target):
+        _annotate(w, target.slice.value, as_expr(value), out)  # type: ignore[attr-defined]
     elif len(stack) > w.floor or w.parallel:
         _store_parallel(w, value, target, stack, out)
     else:
@@ -59,7 +61,7 @@ def assign(w: Any, value: Any, target: ast.expr, out: list | None) -> None:
     if out is None:
         emit(out, ast.Pass())
     if isinstance(value, Aug):
-        if type(value.left) is not type(target) and not isinstance(target, ast.Name):
+        if not isinstance(target, (ast.Name, type(value.left))) or not isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
             raise DecompileError("an in-place result goes elsewhere")
         emit(out, ast.AugAssign(target, value.op, value.right))
     elif isinstance(value, Definition):
@@ -71,10 +73,26 @@ def assign(w: Any, value: Any, target: ast.expr, out: list | None) -> None:
     elif isinstance(value, Multi):
         emit(out, ast.Assign([*value.targets, target], as_expr(value.value), lineno=0))
     else:
-        annotation = w.annotation_for(target)
-        if annotation is not None:
-            emit(out, annotation)
         emit(out, ast.Assign([target], as_expr(value), lineno=0))
+
+
+def _is_annotation(target: ast.expr) -> bool:
+    return (isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and target.value.id == "__annotations__"
+            and isinstance(target.slice, ast.Constant) and isinstance(target.slice.value, str))
+
+
+def _annotate(w: Any, name: str, annotation: ast.expr, out: list | None) -> None:
+    """``name: annotation``, or ``name: annotation = value`` where the statement before stored the value."""
+    if out is None:
+        emit(out, ast.Pass())
+        return
+    name = w.unmangled(name)
+    last = out[-1] if out else None
+    value = None
+    if isinstance(last, ast.Assign) and len(last.targets) == 1 and isinstance(last.targets[0], ast.Name) and last.targets[0].id == name:
+        value = last.value
+        out.pop()
+    out.append(ast.AnnAssign(ast.Name(name, STORE), w.annotation(annotation), value, 1))
 
 
 def _store_parallel(w: Any, value: Any, target: ast.expr, stack: list, out: list | None) -> None:
@@ -111,7 +129,8 @@ def _store_import(w: Any, value: Any, target: ast.expr, stack: list, out: list |
         origin.names.append(ast.alias(name))
         emit(out, ast.Import([ast.alias(origin.module, name)]))
         return
-    origin.names.append(ast.alias(value.name, None if w.name(value.name) == name else name))
+    imported = w.name(value.name)
+    origin.names.append(ast.alias(imported, None if imported == name else name))
 
 
 def finish_import(origin: Import, out: list | None) -> None:

@@ -40,6 +40,7 @@ def call_ex(w: Any, inst: Any, stack: list, out: Any) -> None:
     keywords = _keywords(as_expr(stack.pop())) if inst.arg else []
     packed = as_expr(stack.pop())
     function = stack.pop()
+    arguments: list[ast.expr]
     if isinstance(packed, ast.Tuple) and (not packed.elts or getattr(packed, "unpacked", False)):
         arguments = list(packed.elts)
     elif isinstance(packed, ast.Tuple) and inst.arg:

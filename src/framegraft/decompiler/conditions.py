@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
-from .blocks import Block
+from .blocks import Block, continues
 from .expressions import _COMPARE as COMPARE
 from .expressions import compare, pop
 from .items import Chain, as_expr
@@ -26,12 +26,14 @@ VALUE = -2  # target of an edge that keeps the condition's value as the value of
 class Node:
     """A condition with two ways on, or (``yes == no == VALUE``, ``is_value``) a plain value."""
 
-    __slots__ = ("start", "expr", "yes", "no", "jumps_on", "is_value")
+    __slots__ = ("start", "expr", "yes", "no", "jumps_on", "is_value", "line")
 
-    def __init__(self, start: int, expr: ast.expr, yes: int, no: int, jumps_on: bool = False, is_value: bool = False) -> None:
+    def __init__(self, start: int, expr: ast.expr, yes: int, no: int, jumps_on: bool = False, is_value: bool = False,
+                 line: int | None = None) -> None:
         self.start, self.expr, self.yes, self.no = start, expr, yes, no
         self.jumps_on = jumps_on  # whether it jumps where the condition holds
         self.is_value = is_value
+        self.line = line  # of the jump
 
 
 def negate(test: ast.expr) -> ast.expr:
@@ -56,11 +58,13 @@ def is_folded(test: ast.expr) -> bool:
             and not getattr(test, "is_none_test", False))
 
 
-def _bool(op: ast.boolop, left: ast.expr, right: ast.expr) -> ast.expr:
+def _bool(op: ast.boolop, left: ast.expr, right: ast.expr, line: int | None) -> ast.expr:
     values = []
     for part in (left, right):
         values += part.values if isinstance(part, ast.BoolOp) and type(part.op) is type(op) else [part]
-    return ast.BoolOp(op, values)
+    made = ast.BoolOp(op, values)
+    made.line_ = line  # type: ignore[attr-defined]
+    return made
 
 
 def reduce_nodes(nodes: list[Node]) -> list[Node]:
@@ -90,24 +94,28 @@ def _pair(a: Node, b: Node, nodes: list[Node]) -> Node | None:
         return None
     if b.is_value:
         if a.yes == b.start and a.no == VALUE:
-            return Node(a.start, _bool(ast.And(), a.expr, b.expr), VALUE, VALUE, is_value=True)
+            return Node(a.start, _bool(ast.And(), a.expr, b.expr, a.line), VALUE, VALUE, is_value=True)
         if a.no == b.start and a.yes == VALUE:
-            return Node(a.start, _bool(ast.Or(), a.expr, b.expr), VALUE, VALUE, is_value=True)
+            return Node(a.start, _bool(ast.Or(), a.expr, b.expr, a.line), VALUE, VALUE, is_value=True)
         return None
     if a.yes == b.start:
         if a.no == b.no:
-            return Node(a.start, _bool(ast.And(), a.expr, b.expr), b.yes, b.no, b.jumps_on)
+            return Node(a.start, _bool(ast.And(), a.expr, b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
         if a.no == b.yes and a.no != VALUE:
             if _flips(a, b):  # a and not b
-                return Node(a.start, _bool(ast.And(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
-            return Node(a.start, _bool(ast.Or(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
+                return Node(a.start, _bool(ast.And(), a.expr, negate(b.expr), a.line), b.no, b.yes, not b.jumps_on, line=b.line)
+            if is_folded(a.expr):
+                return None
+            return Node(a.start, _bool(ast.Or(), negate(a.expr), b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
     elif a.no == b.start:
         if a.yes == b.yes:
-            return Node(a.start, _bool(ast.Or(), a.expr, b.expr), b.yes, b.no, b.jumps_on)
+            return Node(a.start, _bool(ast.Or(), a.expr, b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
         if a.yes == b.no and a.yes != VALUE:
             if _flips(a, b):  # a or not b
-                return Node(a.start, _bool(ast.Or(), a.expr, negate(b.expr)), b.no, b.yes, not b.jumps_on)
-            return Node(a.start, _bool(ast.And(), negate(a.expr), b.expr), b.yes, b.no, b.jumps_on)
+                return Node(a.start, _bool(ast.Or(), a.expr, negate(b.expr), a.line), b.no, b.yes, not b.jumps_on, line=b.line)
+            if is_folded(a.expr):
+                return None
+            return Node(a.start, _bool(ast.And(), negate(a.expr), b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
     return None
 
 
@@ -155,7 +163,7 @@ class Conditions:
             join = g.join(jump)
             if join >= 0 and g.depth[join] == depth:
                 return join, False
-            if depth <= self.floor + 1:
+            if depth <= self.floor + 1 and jump == i:
                 return -1, False
         join = g.join(jump, merged=True)
         return (join, True) if join >= 0 and g.depth[join] == depth else (-1, False)
@@ -184,22 +192,40 @@ class Conditions:
         stack.append(Chain(node, g.raw_target(jump)))
         return after
 
+    def line(self: Walker, i: int) -> int | None:  # type: ignore[misc]
+        positions = self.g.insts[i].positions
+        return positions and positions[0]
+
     # -- expressions
 
     def node(self: Walker, start: int, i: int, stack: list) -> Node:  # type: ignore[misc]
         """The node of the conditional jump at ``i`` (COPY of a kept condition, or POP_JUMP_IF); pops the condition."""
         g = self.g
+        if isinstance(stack[-1], Chain) and g.ops[i] != "COPY":
+            return self.chain_end(start, i, stack.pop())
         test = pop(stack)
         if g.ops[i] == "COPY":
             go_on = g.resolve(i + 3)
             yes, no = (VALUE, go_on) if g.insts[i + 1].arg == "true" else (go_on, VALUE)
-            return Node(start, test, yes, no)
+            return Node(start, test, yes, no, line=self.line(i + 1))
         arg, target, after = g.insts[i].arg, g.target(i), g.next(i)
         if arg == "true":
-            return Node(start, test, target, after, True)
+            return Node(start, test, target, after, True, line=self.line(i))
         if arg != "false":
             test = none_test(test, ast.IsNot() if arg == "none" else ast.Is())
-        return Node(start, test, after, target)
+        return Node(start, test, after, target, line=self.line(i))
+
+    def chain_end(self: Walker, start: int, i: int, chain: Chain) -> Node:  # type: ignore[misc]
+        """``... is None`` at the end of a chain; where the links before lead to tells which way is which."""
+        g = self.g
+        arg, target, after = g.insts[i].arg, g.target(i), g.next(i)
+        if arg not in ("none", "not_none"):
+            raise DecompileError("a comparison chain without its end")
+        failed = g.next(chain.cleanup) if g.ops[chain.cleanup] == "POP_TOP" else -1
+        yes, no = (after, target) if failed == target else (target, after)
+        op = ast.Is() if (yes == target) == (arg == "none") else ast.IsNot()
+        node = chain.node
+        return Node(start, ast.Compare(node.left, [*node.ops, op], [*node.comparators, ast.Constant(None)]), yes, no)
 
     def value_condition(self: Walker, i: int, stack: list) -> int:  # type: ignore[misc]
         """Folds the expression of which the condition on top is the first one; the instruction behind it."""
@@ -305,7 +331,7 @@ class Conditions:
             orelse, also = self.region(no, block, inner, stack)
             self.append_if(out, expr, body, falls, orelse)
             return (None, join) if falls or also else (False, -1)
-        if yes in block.cont and block.is_loop and yes < test.start and no not in follow and not self.is_comprehension:
+        if continues(yes, block) and yes < test.start and no not in follow and not self.is_comprehension:
             body, falls = [ast.Continue()], False
         else:
             body, falls = self.region(yes, block, follow, stack)
@@ -340,6 +366,8 @@ class Conditions:
                 start = g.starts[child]
                 if g.depth[start] != block.base or start <= best:
                     continue
+                if block.handler >= 0 and block.handler not in g.chain(g.handler[start]):
+                    continue  # behind the end of the block
                 at = g.resolve(start)
                 if at in follow or self.is_loop_target(at, block) or self.only_from(start, blocks):
                     continue

@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any
 
 from ..errors import DecompileError
-from .blocks import NOWHERE, Block, awaited, leave, peel
+from .blocks import NOWHERE, Block, awaited, continues, leave, peel
 from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
@@ -32,6 +32,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         self.code = code
         self.parent = parent
         self.g = Graph(code)
+        self.has_lines = self.g.has_lines
         self.budget = 40 * self.g.n + 4000
         self.is_genexpr = code.co_name == "<genexpr>"
         self.is_comprehension = code.co_name in ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
@@ -43,6 +44,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         self.has_annotations = False
         self.consumed: set[int] = set()  # backward jumps that belong to loops walked already
         self.nested: dict[int, Walker] = {}
+        self.returns: list[ast.Return] = []
         self.body: list[ast.stmt] = []
         self.init_scopes()
 
@@ -64,7 +66,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         """Statements from ``i`` on, and whether control gets to their end: to ``follow`` or out of ``block`` normally.
 
         ``stack``: the entries below the statements, with those that wait for a store on top (the value of a ``for``).
-        ``entering``: ``i`` is the header of the endless loop ``block``, which is not left at once therefore.
+        ``entering``: ``i`` may be the header of the loop that ``block`` is, or a ``try`` at its beginning: the loop is not
+        left at once therefore.
         """
         g = self.g
         out: list[ast.stmt] = []
@@ -74,9 +77,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         ops, insts = g.ops, g.insts
         start = i
         while True:
-            self.budget -= 1
-            if self.budget < 0:
-                raise DecompileError("the control flow is too tangled")
+            self.spend()
             if len(stack) == base:
                 i = g.resolve(i)
                 ended, i = self.boundary(i, block, () if entering else follow, stack, out, entering)
@@ -94,17 +95,18 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             rule = RULES.get(op)
             if rule is not None:
                 if len(stack) > base and (op == "SWAP" or g.handler[i] != block.handler) and self.is_return(i, block, stack):
-                    out.append(ast.Return(as_expr(stack.pop())))
-                    return out, False
+                    return out, self.returned(as_expr(stack.pop()), block, out)
                 if op == "COPY":
                     if self.is_keep(i):
                         i = self.value_condition(i, stack)
                         continue
                     if self.starts_match(i, block, stack):
-                        ended, i = self.match_statement(i, block, follow, stack, out)
-                        if ended is not None:
-                            return out, ended
-                        continue
+                        result = self.match_statement(i, block, follow, stack, out)
+                        if result is not None:
+                            ended, i = result
+                            if ended is not None:
+                                return out, ended
+                            continue
                 elif op == "SWAP":
                     after = self.chained(i, stack)
                     if after >= 0:
@@ -122,8 +124,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             elif op == "RETURN_VALUE":
                 if isinstance(stack[-1], Mark) and stack[-1].kind == "result":
                     return out, False
-                out.append(ast.Return(as_expr(stack.pop())))
-                return out, False
+                return out, self.returned(as_expr(stack.pop()), block, out)
             elif op == "RAISE_VARARGS":
                 out.append(self.raise_statement(insts[i].arg, stack))
                 return out, False
@@ -142,10 +143,11 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             elif op == "GET_AITER":
                 self.async_iterator(stack)
                 i += 1
-            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "LOAD_MATCH"):
-                ended, i = self.match_statement(i, block, follow, stack, out)
-                if ended is not None:
-                    return out, ended
+            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS"):
+                result = self.match_statement(i, block, follow, stack, out)
+                if result is None or result[0] is not None:
+                    return out, bool(result and result[0])
+                i = result[1]
             else:
                 raise DecompileError(f"{op} out of place at offset {insts[i].offset}")
 
@@ -162,6 +164,9 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 if block.kind == "while" and i == block.brk:
                     out.append(ast.Break())
                     return False, i
+            elif block.kind == "try" and not entering and continues(i, block):
+                out.append(ast.Continue())
+                return False, i
             op = g.ops[i]
             handler = g.handler[i]
             if op == "RERAISE" and block.kind == "cleanup":
@@ -192,9 +197,29 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 out.append(node)
                 return False, i
             if how == "return":
-                out.append(ast.Return(self.constant_at(where)))
-                return False, i
+                return self.returned(self.constant_at(where), block, out), i
             raise DecompileError(f"a block is left in an unknown way at offset {g.insts[i].offset}")
+
+    def returned(self, value: ast.expr, block: Block | None, out: list) -> bool:
+        """Writes a ``return``; whether control gets to the end of the region. A class's body ends without one."""
+        if not self.is_function:
+            while block is not None and not block.is_loop:
+                block = block.parent
+            if block is None:
+                return True
+            block.brk = -1  # nothing but the class's end comes behind the loop
+            out.append(ast.Break())
+            return False
+        made = ast.Return(value)
+        self.returns.append(made)
+        out.append(made)
+        return False
+
+    def spend(self) -> None:
+        """Counts a step; DecompileError for code that takes too many."""
+        self.budget -= 1
+        if self.budget < 0:
+            raise DecompileError("the control flow is too tangled")
 
     def constant_at(self, i: int) -> ast.expr:
         stack: list = []
@@ -229,9 +254,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         ops, insts = g.ops, g.insts
         depth = len(stack)
         while True:
-            self.budget -= 1
-            if self.budget < 0:
-                raise DecompileError("the control flow is too tangled")
+            self.spend()
             if (i if rep is None else rep[i]) == stop and len(stack) == depth + 1:
                 return "value", i
             op = ops[i]
@@ -271,7 +294,10 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         if after < 0:
             raise DecompileError("an await without its loop")
         value = as_expr(stack.pop())
-        if g.ops[i] == "GET_AWAITABLE":
+        if getattr(value, "is_awaited", False):
+            stack.append(value)  # an asynchronous comprehension is awaited without a word
+            value.is_awaited = False  # type: ignore[attr-defined]
+        elif g.ops[i] == "GET_AWAITABLE":
             stack.append(ast.Await(value))
         else:
             stack.append(ast.YieldFrom(value))

@@ -7,6 +7,7 @@ import ast
 from types import CodeType, FunctionType, MethodType
 
 from ..errors import DecompileError
+from .unparse import unparse
 from .verify import check, recompile
 from .walker import Walker
 
@@ -35,9 +36,23 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
         walker = Walker(code)
         walker.walk_body()
         tree = ast.Module([walker.function_node(None, name)], [])
-        source = ast.unparse(tree)
+    except DecompileError:
+        raise
+    except Exception as error:
+        raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
+    if walker.has_lines:
+        try:
+            return _proven(tree, True, code, name, future)
+        except DecompileError:
+            pass
+    return _proven(tree, False, code, name, future)
+
+
+def _proven(tree: ast.Module, lines: bool, code: CodeType, name: str, future: int) -> str:
+    try:
+        source = unparse(tree, lines)
         made = recompile(source, code, name, future)
-    except (SyntaxError, ValueError, RecursionError, IndexError, KeyError, AttributeError, TypeError) as error:
+    except (SyntaxError, ValueError, RecursionError) as error:
         raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
     check(code, made)
     return source

@@ -6,8 +6,8 @@ import ast
 
 from .graph import Graph
 
-# kind: function, while, for, try, finally, with, handler (an except clause), cleanup (a finally body run by an exception)
-
+# kind: function, while, for, try, finally, with, handler (an except clause), star (an except* clause), cleanup (a finally body
+# run by an exception)
 
 NOWHERE = -2  # behind a finally body that never gets to its end
 
@@ -58,10 +58,11 @@ def peel(g: Graph, i: int, block: Block, value: bool) -> int:
         if value and ops[i] == "SWAP":
             i += 1
         return i + 1 if ops[i] == "POP_EXCEPT" else -1
-    if kind == "handler":
-        if ops[i] != "POP_EXCEPT":
-            return -1
-        i += 1
+    if kind in ("handler", "star"):
+        if kind == "handler":
+            if ops[i] != "POP_EXCEPT":
+                return -1
+            i += 1
         if block.name is not None:
             if ops[i] != "LOAD_CONST" or not ops[i + 1].startswith("STORE_") or not ops[i + 2].startswith("DELETE_"):
                 return -1
@@ -112,10 +113,17 @@ def behind_final(g: Graph, final: int, i: int) -> int:
         seen.add((a, b))
         pairs = g.step_together(a, b)
         if pairs is None:
-            parted = True
+            parted = parted or not _left_alike(g, a, b)
             continue
         todo += reversed(pairs)
     return -1 if parted else NOWHERE
+
+
+def _left_alike(g: Graph, a: int, b: int) -> bool:
+    """Whether a finally body leaves its handler at ``a`` as its copy just goes on at ``b``: return, break, continue."""
+    while g.ops[a] in ("SWAP", "POP_TOP", "POP_EXCEPT"):
+        a = g.resolve(a + 1)
+    return a == b or g.step_together(a, b) is not None
 
 
 def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
@@ -146,6 +154,8 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
                 return "statement", -1, ast.Continue()
             if outer.kind == "while" and at == outer.brk:
                 return "statement", -1, ast.Break()
+        if not crossed and outer.kind == "try" and continues(at, outer):
+            return "statement", -1, ast.Continue()
         if returns_constant(g, at) and _all_trivial(outer):
             return "return", at, None
         if not _leaves(g, at, outer):
@@ -154,6 +164,13 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
     if first < 0 or block.is_loop:
         return "unknown", -1, None
     return "end", first, None
+
+
+def continues(i: int, block: Block | None) -> bool:
+    """Whether ``i`` is the header of the loop around the ``try`` statements of ``block``, whatever covers the header."""
+    while block is not None and block.kind == "try":
+        block = block.parent
+    return block is not None and block.is_loop and i in block.cont
 
 
 def returns_constant(g: Graph, i: int) -> bool:

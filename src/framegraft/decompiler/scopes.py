@@ -24,6 +24,9 @@ class Scopes:
 
     def init_scopes(self: Walker) -> None:  # type: ignore[misc]
         code = self.code
+        stem = code.co_name.lstrip("_")
+        outer = self.parent.private if self.parent else ""
+        self.private = outer if code.co_flags & CO_OPTIMIZED else f"_{stem}__" if stem else ""  # prefix of mangled names
         self.is_function = bool(code.co_flags & CO_OPTIMIZED)
         self.bound: set[str] = set(code.co_varnames[: parameter_count(code)])
         self.global_stores: set[str] = set()
@@ -33,6 +36,7 @@ class Scopes:
     def name(self: Walker, name: str) -> str:  # type: ignore[misc]
         """A name as the source has it; DecompileError for one that cannot stand there."""
         self.names_seen.add(name)
+        name = self.unmangled(name)
         if name == ".0" or name.isidentifier() and not keyword.iskeyword(name):
             return name
         if name in ("None", "True", "False"):
@@ -40,6 +44,9 @@ class Scopes:
         raise DecompileError(f"{name!r} is no name that source can have")
 
     def unmangled(self: Walker, name: str) -> str:  # type: ignore[misc]
+        """``__x`` for ``_Class__x`` inside of a class."""
+        if self.private and name.startswith(self.private) and not name.endswith("__"):
+            return name[len(self.private) - 2 :]
         return name
 
     def note_store(self: Walker, inst: Any) -> None:  # type: ignore[misc]
@@ -56,9 +63,6 @@ class Scopes:
             if item is value:
                 return at
         raise DecompileError("a constant without a literal")
-
-    def annotation_for(self: Walker, target: ast.expr) -> Any:  # type: ignore[misc]
-        return None
 
     def declarations(self: Walker) -> list[ast.stmt]:  # type: ignore[misc]
         """``global`` and ``nonlocal`` statements, and the declaration of locals that are never stored."""

@@ -30,7 +30,7 @@ class Tries:
             raise DecompileError(f"an exception handler of an unknown kind at offset {g.insts[outermost].offset}")
         first = g.resolve(outermost + 1)
         if g.ops[first] == "COPY" and g.ops[first + 1] == "BUILD_LIST":
-            return self.try_star(i, outermost, block, follow, stack, out)
+            return self.try_star(i, outermost, block, stack, out)
         if self.is_except(first, stack):
             return self.try_except(i, outermost, block, stack, out)
         return self.try_finally(i, outermost, block, stack, out)
@@ -61,7 +61,7 @@ class Tries:
     def try_except(self: Walker, i: int, handler: int, block: Block, stack: list, out: list) -> int:  # type: ignore[misc]
         g = self.g
         inside = Block("try", block, block.base, handler)
-        body, falls = self.region(i, inside, frozenset(), stack)
+        body, falls = self.region(i, inside, frozenset(), stack, True)
         handlers: list[ast.ExceptHandler] = []
         ends: list[int] = []
         at = g.resolve(handler + 1)
@@ -128,7 +128,7 @@ class Tries:
         finalbody, _ = self.region(handler + 1, final, frozenset(), [*stack, Mark("previous"), Mark("exception")])
         inside = Block("finally", block, block.base, handler)
         inside.final = handler + 1
-        body, falls = self.region(i, inside, frozenset(), stack)
+        body, falls = self.region(i, inside, frozenset(), stack, True)
         if len(body) == 1 and isinstance(body[0], (ast.Try, ast.TryStar)) and not body[0].finalbody:
             body[0].finalbody = finalbody or [ast.Pass()]
             out.append(body[0])
@@ -187,5 +187,52 @@ class Tries:
             raise DecompileError("a with statement with an unknown handler")
         return g.resolve(at + 4)
 
-    def try_star(self: Walker, i: int, handler: int, block: Block, follow: Any, stack: list, out: list) -> int:  # type: ignore[misc]
-        raise DecompileError("except* is not decompiled yet")
+    # -- try ... except*
+
+    def try_star(self: Walker, i: int, handler: int, block: Block, stack: list, out: list) -> int:  # type: ignore[misc]
+        """``try ... except*``: the handler keeps the group and a list of what its clauses raise; each clause takes its part."""
+        g = self.g
+        inside = Block("try", block, block.base, handler)
+        body, falls = self.region(i, inside, frozenset(), stack, True)
+        handlers: list[ast.ExceptHandler] = []
+        at = g.resolve(handler + 4)  # behind COPY, BUILD_LIST, SWAP
+        below = [*stack, *map(Mark, ("previous", "group", "raised", "rest"))]
+        while g.ops[at] != "LIST_APPEND":
+            test, kind = self.type_test(at, below, "CHECK_EG_MATCH")
+            if test < 0 or g.ops[test + 1 : test + 3] != ["COPY", "POP_JUMP_IF"]:
+                raise DecompileError(f"an except* clause of an unknown kind at offset {g.insts[at].offset}")
+            ways = g.target(test + 2), g.next(test + 2)
+            start, dropped = ways if g.insts[test + 2].arg == "not_none" else ways[::-1]
+            if g.ops[dropped] != "POP_TOP":
+                raise DecompileError(f"an except* clause of an unknown kind at offset {g.insts[at].offset}")
+            clause = Block("star", block, block.base + 4, g.handler[test])
+            name, at = self.exception_name(start, clause, below)
+            clause.handler = self.star_cleanup(at, g.handler[test])
+            after = g.next(dropped)
+            statements, _ = self.region(at, clause, frozenset((after,)), below)
+            handlers.append(ast.ExceptHandler(kind, name, statements or [ast.Pass()]))
+            at = after
+        end = self.behind_star(at)
+        made = ast.TryStar(body or [ast.Pass()], handlers, [], [])
+        out.append(made)
+        return self.after_try(made, inside, falls, [end], block, stack)
+
+    def star_cleanup(self: Walker, at: int, outer: int) -> int:  # type: ignore[misc]
+        """The handler that notes what the body of an ``except*`` clause raises; ``outer`` for a body that cannot raise."""
+        g = self.g
+        for handler in g.chain(g.handler[at]):
+            behind = handler + 3 if g.ops[handler] == "LOAD_CONST" else handler
+            if g.ops[behind] == "LIST_APPEND" and g.handler[handler] == outer:
+                return handler
+        return outer
+
+    def behind_star(self: Walker, i: int) -> int:  # type: ignore[misc]
+        """Where control goes on when all exceptions of the group are dealt with; ``i``: where the last clause ends."""
+        g = self.g
+        at = g.next(i)
+        if g.ops[at : at + 3] != ["INTRINSIC", "COPY", "POP_JUMP_IF"]:
+            raise DecompileError("an except* statement without its end")
+        at = g.next(at + 2) if g.insts[at + 2].arg == "not_none" else g.target(at + 2)
+        if g.ops[at : at + 2] != ["POP_TOP", "POP_EXCEPT"]:
+            raise DecompileError("an except* statement without its end")
+        return g.resolve(at + 2)

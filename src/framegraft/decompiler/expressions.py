@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import operator
 import re
+from keyword import iskeyword
 from types import CodeType
 from typing import Any
 
@@ -150,7 +151,7 @@ def build(kind: Any) -> Any:
 
 def build_map(w: Any, inst: Any, stack: list, out: Any) -> None:
     flat = pop_n(stack, 2 * inst.arg)
-    stack.append(ast.Dict(flat[::2], flat[1::2]))
+    stack.append(ast.Dict([*flat[::2]], flat[1::2]))
 
 
 def build_map_keys(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -192,7 +193,8 @@ def extend(w: Any, inst: Any, stack: list, out: Any) -> None:
         value = set_display(frozen) or value
     if not display.elts and (isinstance(display, ast.List) and isinstance(value, ast.Tuple) and _all_constant(value)
                              and len(value.elts) > 2 or frozen is not None and isinstance(value, ast.Set)):
-        display.elts = list(value.elts)  # type: ignore[union-attr]
+        elements = list(value.elts)  # type: ignore[union-attr]
+        display.elts = elements + elements[-1:] * (3 - len(elements))  # a set of which some elements were written twice
     else:
         display.elts.append(ast.Starred(value, LOAD))
 
@@ -234,13 +236,22 @@ def dict_update(w: Any, inst: Any, stack: list, out: Any) -> None:
         raise DecompileError("an unpacking into what is no dict display")
     added = getattr(display, "added", 0)
     part = isinstance(value, ast.Dict) and value.keys and None not in value.keys
-    if part and (inst.op == "DICT_MERGE" or display.keys and (display.keys[-1] is None or added and added % _BIG_DICT == 0)):
+    unpacked = display.keys and display.keys[-1] is None  # pairs behind an unpacking come as a display of their own
+    if inst.op == "DICT_MERGE":
+        part = part and unpacked and all(map(_is_keyword, value.keys))  # type: ignore[union-attr]
+    else:
+        part = part and (unpacked or display.keys and added and added % _BIG_DICT == 0)
+    if part:
         display.keys += value.keys  # type: ignore[attr-defined]
         display.values += value.values  # type: ignore[attr-defined]
         display.added = getattr(value, "added", 0)  # type: ignore[attr-defined]
     else:
         display.keys.append(None)
         display.values.append(value)
+
+
+def _is_keyword(key: Any) -> bool:
+    return isinstance(key, ast.Constant) and isinstance(key.value, str) and key.value.isidentifier() and not iskeyword(key.value)
 
 
 def list_to_tuple(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -253,7 +264,7 @@ def list_to_tuple(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 
 def load_attr(w: Any, inst: Any, stack: list, out: Any) -> None:
-    stack.append(ast.Attribute(pop(stack), inst.arg, LOAD))
+    stack.append(ast.Attribute(pop(stack), w.unmangled(inst.arg), LOAD))
 
 
 def store_name(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -262,7 +273,7 @@ def store_name(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 
 def store_attr(w: Any, inst: Any, stack: list, out: Any) -> None:
-    store(w, ast.Attribute(pop(stack), inst.arg, STORE), stack, out)
+    store(w, ast.Attribute(pop(stack), w.unmangled(inst.arg), STORE), stack, out)
 
 
 def store_subscr(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -272,7 +283,7 @@ def store_subscr(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 def delete(w: Any, inst: Any, stack: list, out: Any) -> None:
     if inst.op == "DELETE_ATTR":
-        target: ast.expr = ast.Attribute(pop(stack), inst.arg, DEL)
+        target: ast.expr = ast.Attribute(pop(stack), w.unmangled(inst.arg), DEL)
     elif inst.op == "DELETE_SUBSCR":
         key = pop(stack)
         target = ast.Subscript(pop(stack), key, DEL)

@@ -96,7 +96,7 @@ def same_constant(original: CodeType, a: Any, b: Any) -> bool:
             return True
     if type(a) is not type(b):
         return False
-    if isinstance(a, CodeType):
+    if isinstance(a, CodeType) and isinstance(b, CodeType):
         check(a, b, False)
         return True
     if isinstance(a, (float, complex)):

@@ -22,7 +22,12 @@ def instructions_of(code: CodeType) -> list[Instruction]:
 
     The compiler does so itself (``optimize_basic_block``), but only for jumps on one line.
     """
-    insts = remove_unreachable(decode(code))
+    return thread(remove_unreachable(decode(code)))[0]
+
+
+def thread(insts: list[Instruction]) -> tuple[list[Instruction], bool]:
+    """``insts`` with such jumps threaded, and whether there were any."""
+    found = False
     for i, inst in enumerate(insts):
         target = inst.target
         if target is None or inst.op != "POP_JUMP_IF" or target.op != "COPY" or not i:
@@ -30,13 +35,14 @@ def instructions_of(code: CodeType) -> list[Instruction]:
         again = insts[target.index + 1]
         keeps = insts[i - 1].op == "COPY" and insts[i - 1].offset == inst.offset >= 0
         if keeps and again.op == "POP_JUMP_IF" and again.offset == target.offset and again.arg in ("true", "false"):
+            found = True
             if again.arg == inst.arg:
                 inst.target = again.target
             else:  # the value is dropped there: a jump that does not keep it
                 inst.target = insts[target.index + 3]
                 insts[i - 1].op = insts[i + 1].op = "JUMP"
                 insts[i - 1].target, insts[i + 1].target = inst, insts[i + 2]
-    return insts
+    return insts, found
 
 
 class Graph:
@@ -44,7 +50,7 @@ class Graph:
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
-        self.insts: list[Instruction] = instructions_of(code)
+        self.insts, self.has_lines = thread(remove_unreachable(decode(code)))  # a condition that is on several lines
         self.n = len(self.insts)
         self.depth: list[int] = stack_depths(self.insts)  # type: ignore[assignment]
         self.ops = [inst.op for inst in self.insts]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
 from .blocks import Block, awaited
+from .cleanup import is_continue, strip
 from .conditions import Node, is_folded, negate
 from .items import Iter, Slot, as_expr
 from .stores import Impure
@@ -45,7 +46,7 @@ class Loops:
                 raise DecompileError("an async for without its await")
         else:
             first, after = i + 1, g.target(i)
-            last = max(self.last_of(i, i, block), after - 1 if after > i else i)
+            last = max(self.last_of(i, i, block), g.raw_target(i) - 1)
         g_depth = block.base + 1
         breaks = []
         for at in range(i, last + 1):
@@ -62,6 +63,7 @@ class Loops:
         if loop.brk != after:
             orelse, _ends = self.region(after, block, frozenset((loop.brk,)), stack)
         kind = ast.AsyncFor if iterator.is_async else ast.For
+        strip(body, is_continue)
         out.append(kind(slot.target, iterator.node, body or [ast.Pass()], orelse, lineno=0))
         return loop.brk
 
@@ -190,6 +192,7 @@ class Loops:
         if leaving is not None and loop.brk != leaving:
             orelse, _ = self.region(leaving, block, frozenset((loop.brk,)), stack)
         self.consumed -= mine
+        strip(body, is_continue)
         out.append(ast.While(expr, body or [ast.Pass()], orelse))
         return loop.brk
 
@@ -207,5 +210,12 @@ class Loops:
                 ways = [g.target(at)]
             else:
                 continue
-            found += [to for to in ways if not low <= to <= last]
-        return found
+            found += [self.behind_chain(to) for to in ways if not low <= to <= last]
+        return [to for to in found if not low <= to <= last]
+
+    def behind_chain(self: Walker, i: int) -> int:  # type: ignore[misc]
+        """The instruction behind the POP_TOP at ``i`` with which a comparison chain ends that failed; ``i`` for another."""
+        g = self.g
+        if g.ops[i] == "POP_TOP" and i and g.ops[i - 1] in ("JUMP", "RETURN_VALUE", "RAISE_VARARGS", "RERAISE"):
+            return g.next(i)
+        return i

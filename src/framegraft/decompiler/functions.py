@@ -36,7 +36,7 @@ def parameters(code: CodeType, made: Function | None, name: Any) -> ast.argument
         at += 1
     if code.co_flags & CO_VARKEYWORDS:
         kwarg = arg(names[at])
-    keyword_defaults = [made.kwdefaults.get(a.arg) if made else None for a in keyword_only]
+    keyword_defaults = [made.kwdefaults.get(n) if made else None for n in names[count : count + only]]
     positional_only = code.co_posonlyargcount
     defaults = list(made.defaults) if made else []
     return ast.arguments(plain[:positional_only], plain[positional_only:], vararg, keyword_only, keyword_defaults, kwarg, defaults)
@@ -51,13 +51,16 @@ class Functions:
         if found is None:
             found = self.nested[id(code)] = type(self)(code, self)
             found.walk_body()
-        if found.has_places:
-            self.has_places = True
+        self.has_places = self.has_places or found.has_places
+        self.has_lines = self.has_lines or found.has_lines
         return found
 
     def walk_body(self: Walker) -> None:  # type: ignore[misc]
         body = tidy(self.statements())
         code = self.code
+        if all(isinstance(r.value, ast.Constant) and r.value.value is None for r in self.returns):
+            for statement in self.returns:  # a procedure
+                statement.value = None
         if code.co_flags & CO_OPTIMIZED:
             flags = code.co_flags
             if flags & (CO_GENERATOR | CO_ASYNC_GENERATOR) and not any(op == "YIELD_VALUE" and inst.arg != "await" for op, inst in zip(
@@ -122,15 +125,11 @@ class Functions:
         inner = self.walk(made.code)
         body = inner.body
         drop = 0
-        declared = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
-        rest = body[len(declared) :]
+        declared: list[ast.stmt] = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
+        rest: list[Any] = body[len(declared) :]
         while drop < len(rest) and drop < 2 and _assigned(rest[drop]) in ("__module__", "__qualname__"):
             drop += 1
         rest = rest[drop:]
-        if rest and isinstance(rest[-1], ast.Return):
-            value = rest.pop().value
-            if isinstance(value, ast.NamedExpr) or rest and _assigned(rest[-1]) == "__classcell__":
-                pass
         if rest and _assigned(rest[0]) == "__doc__" and isinstance(rest[0].value, ast.Constant) and isinstance(rest[0].value.value, str):
             rest[0] = ast.Expr(rest[0].value)
         return ast.ClassDef(self.name(made.code.co_name), bases, keywords, declared + rest or [ast.Pass()], [])
@@ -148,9 +147,14 @@ class Functions:
         statement: Any = inner.body
         while True:
             statement = [s for s in statement if not isinstance(s, ast.Return)] if not loops else statement
+            node = statement[0] if statement else None
+            if len(statement) == 2 and loops and isinstance(node, ast.Assign) and len(node.targets) == 1:
+                # ``for x in [value]`` is compiled to a mere store
+                loops.append(ast.comprehension(node.targets[0], ast.List([node.value], ast.Load()), [], 0))
+                statement = statement[1:]
+                continue
             if len(statement) != 1:
                 raise DecompileError("a comprehension of unknown shape")
-            node = statement[0]
             if isinstance(node, (ast.For, ast.AsyncFor)) and not node.orelse:
                 loops.append(ast.comprehension(node.target, node.iter, [], int(isinstance(node, ast.AsyncFor))))
                 statement = node.body
@@ -164,8 +168,11 @@ class Functions:
         loops[0].iter = iterator.node
         value: Any = node.value.value
         if kind is ast.DictComp:
-            return ast.DictComp(value.keys[0], value.values[0], loops)
-        return kind(value if value is not None else ast.Constant(None), loops)
+            made: Any = ast.DictComp(value.keys[0], value.values[0], loops)
+        else:
+            made = kind(value if value is not None else ast.Constant(None), loops)
+        made.is_awaited = bool(code.co_flags & CO_COROUTINE)
+        return made
 
 
 def _assigned(node: Any) -> str | None:

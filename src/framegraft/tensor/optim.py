@@ -1,0 +1,146 @@
+"""What optimizers need: ``Tensor.grad``, scalars that are tensors while a step is compiled, and torch's helpers around a step.
+
+A step's scalars (bias corrections, step sizes) come from a counter that is a tensor. In eager mode it is read as a Python
+float; in the graph it is a 0-dimensional float64 tensor, which computes the same bits and takes no part in type promotion.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch.optim.optimizer import _get_value, _stack_if_compiling, _use_grad_for_differentiable
+from torch.utils import _foreach_utils
+
+from ..errors import GraphBreak
+from ..interp.state import realize
+from ..model.dispatch import constructs, handles
+from ..model.value import NONE, ConstantVariable, LazyVariable, ListVariable, TensorVariable, TupleVariable, VariableTracker, constant
+from ..polyfills import optim as polyfills
+from ..semantics import calls, containers
+from ..semantics.wrapping import wrap_constant
+from . import torchops
+from .torchops import run_node
+
+_C: Any = torch  # its operators have no stubs
+
+
+def get_grad(tx: Any, obj: TensorVariable) -> VariableTracker:
+    """``Tensor.grad`` of a leaf from outside: an input of the graph like any other, guarded to be there or not."""
+    stored = obj.attrs.get("grad")
+    if stored is not None:
+        return stored
+    if obj.value is None or obj.source is None:
+        if obj.fake.requires_grad and not obj.fake.is_leaf:
+            raise GraphBreak("autograd_in_trace", "Tensor.grad of a tensor that is no leaf")
+        return NONE  # made in the trace, and backward() breaks the graph
+    if not obj.value.is_leaf:
+        raise GraphBreak("autograd_in_trace", "Tensor.grad of a tensor that is no leaf")
+    return LazyVariable(obj.value.grad, obj.source.child("GRAD", "grad"))
+
+
+def set_grad(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
+    """``tensor.grad = value``, for values that eager mode takes (torch/csrc/autograd/python_variable.cpp, THPVariable_set_grad)."""
+    value = realize(value, tx.state)
+    if obj.source is None or obj.value is None or not obj.value.is_leaf:
+        raise GraphBreak("unsupported_mutation", "Tensor.grad set on a tensor made in the trace")
+    if isinstance(value, TensorVariable):
+        mine, theirs = obj.fake, value.fake
+        if mine.shape != theirs.shape or mine.dtype != theirs.dtype or mine.device != theirs.device or value is obj:
+            raise GraphBreak("unsupported_mutation", "Tensor.grad set to a tensor that does not fit")
+    elif not (isinstance(value, ConstantVariable) and value.value is None):
+        raise GraphBreak("unsupported_mutation", f"Tensor.grad set to a {value.python_type().__name__}")
+    obj.attrs["grad"] = value
+    tx.state.mark_mutated(obj)
+
+
+@handles(_get_value)
+def get_value(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if isinstance(args[0], TensorVariable):
+        fake = args[0].fake
+        if fake.dim() or not fake.dtype.is_floating_point:
+            raise GraphBreak("tensor_item", "a counter that is no 0-dimensional float tensor")
+        return run_node(tx, "call_method", "double", [args[0]], {})
+    return args[0]
+
+
+def _without_scalar(tx: Any, name: str, args: list, kwargs: dict) -> tuple | None:
+    """A method whose Python number is a tensor here, rewritten without that number.
+
+    ``x.add_(y, alpha=t)`` is ``x.add_(y * t)``; ``x.addcdiv_(a, b, value=t)`` is ``x.add_(a * t / b)``, in the order of
+    the kernel.
+    """
+    key = "alpha" if len(args) == 1 else "value"
+    scalar = kwargs.get(key)
+    if not isinstance(scalar, TensorVariable) or scalar.fake.dim() or len(kwargs) != 1:
+        return None
+    scaled = run_node(tx, "call_function", torch.mul, [args[0], scalar], {})
+    if key == "value":
+        scaled = run_node(tx, "call_function", torch.div if "div" in name else torch.mul, [scaled, args[1]], {})
+    plain = name.removeprefix("addc").replace("div", "add").replace("mul", "add") if key == "value" else name
+    return plain, [scaled]
+
+
+torchops.ATTRIBUTES["grad"] = get_grad, set_grad
+for _name in ("add", "sub", "addcdiv", "addcmul"):
+    torchops.REWRITTEN[_name] = torchops.REWRITTEN[f"{_name}_"] = _without_scalar
+
+
+@constructs(torch.autograd.profiler.record_function)
+def record_function(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    """A label for profilers, which see the compiled graph instead."""
+    return calls.call_class(tx, contextlib.nullcontext, [], {})
+
+
+calls.REPLACED[_use_grad_for_differentiable(lambda self: None).__code__] = polyfills.use_grad
+
+
+@handles(_foreach_utils._group_tensors_by_device_and_dtype, torch._C._group_tensors_by_device_and_dtype)
+def group_tensors(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Lists of tensors, sorted into groups by device and dtype of those in the first list."""
+    lists = [containers.sequence_items(tx, realize(items, tx.state)) for items in containers.sequence_items(tx, args[0])]
+    given = args[1] if len(args) > 1 else kwargs.get("with_indices", constant(False))
+    indices = isinstance(given, ConstantVariable) and bool(given.value)
+    groups: dict[tuple, tuple[list[list], list]] = {}
+    for index, first in enumerate(lists[0]):
+        first = realize(first, tx.state)
+        if not isinstance(first, TensorVariable):
+            raise GraphBreak("untraceable_call", "grouping of lists that hold something other than tensors")
+        columns, places = groups.setdefault((first.fake.device, first.fake.dtype), ([[] for _ in lists], []))
+        for column, items in zip(columns, lists, strict=True):
+            if items:
+                column.append(items[index])
+        if indices:
+            places.append(constant(index))
+    made = calls.call_class(tx, dict, [], {})
+    for key, (columns, places) in groups.items():
+        value = TupleVariable([ListVariable([ListVariable(column) for column in columns]), ListVariable(places)])
+        containers.set_item(tx, made, wrap_constant(key), value)
+    return made
+
+
+@handles(_stack_if_compiling)
+def stack_scalars(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """A list of scalars, one for each parameter, stays a list: as one tensor, the kernels would have to read it back."""
+    return args[0]
+
+
+def _foreach_without_scalars(fn: Any, scale: Any) -> None:
+    """``_foreach_addcdiv_(params, a, b, scalars)``, with the scalars as tensors, is ``params += a * scalars / b``."""
+    plain = _C._foreach_add_ if fn.__name__.endswith("_") else _C._foreach_add
+
+    @handles(fn)
+    def rewritten(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        if len(args) == 4 and not kwargs and isinstance(args[3], ListVariable):
+            scalars = [realize(i, tx.state) for i in args[3].items]
+            if scalars and all(isinstance(s, TensorVariable) for s in scalars):
+                scaled = run_node(tx, "call_function", _C._foreach_mul, [args[1], args[3]], {})
+                scaled = run_node(tx, "call_function", scale, [scaled, args[2]], {})
+                return run_node(tx, "call_function", plain, [args[0], scaled], {})
+        return torchops.call_torch(tx, fn, args, kwargs)
+
+
+for _fn, _scale in ((_C._foreach_addcdiv_, _C._foreach_div), (_C._foreach_addcdiv, _C._foreach_div),
+                    (_C._foreach_addcmul_, _C._foreach_mul), (_C._foreach_addcmul, _C._foreach_mul)):
+    _foreach_without_scalars(_fn, _scale)

@@ -1,0 +1,266 @@
+"""What explain, the report and the dumped files show of a conversion, as plain data.
+
+``Collector`` listens while it is switched on and looks at each entry as it is made: what its guards expect and what they
+cost can only be told then, because the engine keeps no objects of the program.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import _native
+from ..errors import GraphBreak, StackEntry, describe_break, source_line, user_name
+from ..model.guards import Guard, ProgramBuilder
+from ..reasons import reason as look_up_reason
+from ..run import records
+
+_TIMED_FOR = 2e-4  # seconds that the cost of a group of guards is measured for
+
+
+@dataclass
+class GuardDetail:
+    """One guard: the check as an expression, what it expects, and the user's line that needed it."""
+
+    code: str
+    check: str
+    source: str
+    group: str
+    expected: str
+    cause: str
+
+
+@dataclass
+class GuardGroup:
+    """Guards on one root of the frame. ``nanoseconds`` of one call, None where they were not measured."""
+
+    name: str
+    count: int
+    nanoseconds: float | None = None
+
+
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_MODULE_CALL = os.path.join("torch", "nn", "modules", "module.py")
+
+
+def user_frames(stack: Sequence[StackEntry]) -> list[StackEntry]:
+    """A stack without the frames through which torch and this package call modules, unless there is nothing else."""
+    return [e for e in stack if not e[0].startswith(_HERE) and not e[0].endswith(_MODULE_CALL)] or list(stack)
+
+
+@dataclass
+class Break:
+    """One graph break in words. ``stack`` entries are (file, line, function), outermost first."""
+
+    reason: str
+    detail: str
+    why: str
+    hint: str
+    stack: list[tuple[str, int, str]]
+    source: list[list[str]]  # for each entry of the stack the line of code, and one with carets where they are known
+    text: str
+
+    @classmethod
+    def of(cls, broken: GraphBreak) -> Break:
+        known = look_up_reason(broken.reason)
+        shown = user_frames(broken.user_stack)
+        stack = [(file, line, user_name(name)) for file, line, name in shown]
+        return cls(
+            broken.reason, broken.detail, known.why, known.hint, stack, [source_line(e) for e in shown],
+            describe_break(broken.reason, broken.detail, shown),
+        )
+
+
+@dataclass
+class Recompilation:
+    """A call that fitted no entry: what the entry used last expected (``was``), what it met (``now``), the line that cared.
+
+    ``index`` counts the entries of the function, ``number`` the conversions of the process; ``parent`` made that entry.
+    """
+
+    name: str
+    filename: str
+    line: int
+    index: int
+    number: int
+    parent: int
+    guard: str
+    was: str
+    now: str
+    cause: str
+
+
+@dataclass
+class Detail:
+    """What a collector saw of one conversion."""
+
+    guards: list[GuardDetail] = field(default_factory=list)
+    groups: list[GuardGroup] = field(default_factory=list)
+    nanoseconds: float | None = None
+    lines: set[tuple[str, int]] = field(default_factory=set)
+    module: Any = None
+    inputs: list[str] = field(default_factory=list)
+    code: Any = None
+
+
+class Collector(records.Listener):
+    """Keeps a ``Detail`` for the number of each conversion. ``with Collector() as c: ...``."""
+
+    def __init__(self, measure: bool = True) -> None:
+        self.details: dict[int, Detail] = {}
+        self.captures: list[records.Capture] = []
+        self.infos: list[Any] = []  # alive as long as the collector
+        self._measure = measure
+
+    def __enter__(self) -> Collector:
+        records.LISTENERS.append(self)
+        return self
+
+    def __exit__(self, *exc_info: Any) -> None:
+        records.LISTENERS.remove(self)
+
+    def detail(self, capture: records.Capture) -> Detail:
+        return self.details.setdefault(capture.number, Detail())
+
+    def started(self, capture: records.Capture) -> None:
+        self.captures.append(capture)
+
+    def compiled(self, capture: records.Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
+        detail = self.detail(capture)
+        detail.module = module
+        detail.inputs = [records.describe(value) for value in inputs]
+        return compiled
+
+    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: set[tuple[str, int]], args: tuple, fn: Any) -> None:
+        detail = self.detail(capture)
+        detail.lines = lines
+        detail.code = entry.code
+        detail.guards = [guard_detail(g) for g in guards]
+        self.infos.append(entry.info)
+        groups: dict[str, list[Guard]] = {}
+        for guard, shown in zip(guards, detail.guards, strict=True):
+            groups.setdefault(shown.group, []).append(guard)
+        for name, members in groups.items():
+            cost = _cost(_native.GuardProgram(ProgramBuilder(members).build()), args, fn) if self._measure else None
+            detail.groups.append(GuardGroup(name, len(members), cost))
+        detail.nanoseconds = _cost(entry.program, args, fn) if self._measure else None
+
+
+def _cost(program: Any, args: tuple, fn: Any) -> float | None:
+    """Nanoseconds of one check that holds, less those of the call itself."""
+    if not program.check(args, fn):
+        return None
+    return max(0.0, _timed(program, args, fn) - _timed(_NOTHING, args, fn))
+
+
+def _timed(program: Any, args: tuple, fn: Any) -> float:
+    check, best, stop = program.check, float("inf"), time.perf_counter() + _TIMED_FOR
+    while True:
+        start = time.perf_counter()
+        for _ in range(20):
+            check(args, fn)
+        now = time.perf_counter()
+        best = min(best, now - start)
+        if now > stop:
+            return best / 20 * 1e9
+
+
+_NOTHING = _native.GuardProgram([])
+
+
+def guard_detail(guard: Guard) -> GuardDetail:
+    return GuardDetail(guard.code(), guard.check, guard.source.name, _group(guard), _expected(guard), guard.cause)
+
+
+def _group(guard: Guard) -> str:
+    if guard.check in ("NOALIAS", "ALIAS"):
+        return "aliasing"
+    if guard.check == "STATE":
+        return "torch's modes"
+    path = [guard.source]
+    while path[-1].base is not None:
+        path.append(path[-1].base)
+    root = path[-1]
+    if root.access == "GLOBALS" and len(path) > 1:
+        return path[-2].name
+    if guard.check == "TYPEVER" or root.access == "CONST":
+        return f"class {root.name}" if isinstance(root.key, type) else root.name
+    return root.name
+
+
+def _expected(guard: Guard) -> str:
+    payload = guard.payload
+    if guard.check in ("ID", "TYPE", "EQ"):
+        return records.describe(payload)
+    if guard.check == "TENSOR":
+        return repr(payload)
+    if guard.check == "TYPEVER":
+        return ", ".join(f"{name}: {records.describe(found)}" for name, found in payload)
+    return ""
+
+
+_MEANING = {
+    "ID": "{source} is the very object that was captured ({expected})",
+    "TYPE": "{source} is of exactly this class ({expected})",
+    "EQ": "the value is a constant of the graph",
+    "LEN": "the length decided what was traced",
+    "KEYS": "keys and their order decided what was traced",
+    "HASKEY": "the key was found there",
+    "NOKEY": "the key was looked for and not found",
+    "ABSENT": "it was looked for and not found",
+    "PRESENT": "it was found",
+    "TYPEVER": "these names were looked up in the class and its bases",
+    "TENSOR": "the graph is for tensors of this kind and shape",
+    "STATE": "the graph is for these modes of torch (grad, autocast, defaults)",
+    "NOALIAS": "the graph takes these for distinct objects",
+    "ALIAS": "the graph takes these for one object",
+    "PY": "what this function says decided what was traced",
+}
+
+
+def meaning(guard: GuardDetail) -> str:
+    """Why a guard is there, in words."""
+    return _MEANING.get(guard.check, "the capture relied on it").format(source=guard.source, expected=guard.expected)
+
+
+def recompilation(capture: records.Capture, collector: Collector | None) -> Recompilation | None:
+    """Why ``capture`` was made although the function had entries; None if it is the first."""
+    why = capture.recompile
+    if why is None:
+        return None
+    was, now = why.guard, why.found
+    known = collector.details.get(why.parent) if collector is not None else None
+    guard = next((g for g in known.guards if g.code == why.guard), None) if known is not None else None
+    if guard is not None and guard.expected:
+        was = guard.expected
+    if was.startswith("check_tensor("):
+        was = was.partition(", ")[2].removesuffix(")")
+    fields = differing_fields(was, now)
+    if fields is not None:
+        was, now = fields
+    elif " == " in was and guard is None:
+        was = was.partition(" == ")[2]
+    return Recompilation(capture.name, capture.filename, capture.resume or capture.line, capture.index,
+                         capture.number, why.parent, why.guard, was, now, why.cause)
+
+
+def differing_fields(was: str, now: str) -> tuple[str, str] | None:
+    """The parts of two descriptions of tensors that differ; None if they are no such descriptions."""
+    if "DispatchKeySet(" not in was or "DispatchKeySet(" not in now:
+        return None
+    pairs = [(a, b) for a, b in zip(_fields(was), _fields(now), strict=False) if a != b]
+    return (", ".join(a for a, _ in pairs), ", ".join(b for _, b in pairs)) if pairs else None
+
+
+def _fields(text: str) -> list[str]:
+    """Split at the commas that stand in no bracket."""
+    parts, depth, last = [], 0, 0
+    for at, char in enumerate(text):
+        depth += (char in "([") - (char in ")]")
+        if char == "," and not depth:
+            parts.append(text[last:at].strip())
+            last = at + 1
+    return [*parts, text[last:].strip()]

@@ -1,0 +1,82 @@
+"""defaultdict, OrderedDict and other subclasses of dict: contents, classes, the entries they make themselves."""
+
+import collections
+
+import torch
+
+from .differential import differential
+
+
+class Doubling(collections.defaultdict):
+    def __missing__(self, key):
+        self[key] = key * 2
+        return key
+
+
+class Plain(collections.defaultdict):
+    pass
+
+
+@differential(lambda: (torch.ones(2), collections.defaultdict(list, old=[1])))
+def test_defaultdict_from_outside(x, d):
+    made = d["new"]
+    d["newer"].append(x + 1)
+    d["old"].append(x)
+    return made, len(d), "absent" in d, d.get("absent"), sorted(d), d.default_factory, d | {"z": 1}
+
+
+@differential()
+def test_defaultdict_made_inside(x):
+    d = collections.defaultdict(lambda: collections.defaultdict(int), a={"q": 1})
+    d["b"]["c"] += 1
+    d["b"]["c"] += x
+    e = d.copy()
+    e["z"]["z"] = 3
+    return dict(d["b"]), type(e), {k: dict(v) for k, v in e.items()}, len(d)
+
+
+@differential()
+def test_defaultdict_without_a_factory(x):
+    d = collections.defaultdict(None, b=3)
+    try:
+        return d["b"] + d["c"]
+    except KeyError as error:
+        return error.args, type(d | {1: 2}), type({1: 2} | d), x + d["b"]
+
+
+@differential()
+def test_subclasses_of_defaultdict(x):
+    d, e = Doubling(None), Plain(list)
+    first, second = d["a"], d["a"]
+    e["k"].append(x)
+    return first, second, dict(d), dict(e), type(e), d.default_factory
+
+
+@differential(lambda: (torch.ones(2), collections.OrderedDict(b=1, a=2)))
+def test_ordered_dict_keeps_its_class(x, d):
+    inside = collections.OrderedDict(a=1)
+    return type(d.copy()), type(d | {"c": 1}), type({"c": 1} | d), type(inside.copy()), list(d | inside), x + d["a"]
+
+
+class Table(dict):
+    pass
+
+
+@differential(lambda: (torch.ones(2), Table(b=1)))
+def test_plain_subclass_does_not(x, d):
+    return type(d.copy()), type(d | {"c": 1}), type(Table(a=1) | d), x + d["b"]
+
+
+@differential(lambda: ((lambda t: (t, {t: 1}, collections.defaultdict(dict, {t: {"n": torch.ones(2)}})))(torch.ones(2))))
+def test_tensors_as_keys(x, d, state):
+    entry = state[x]
+    entry["n"] += 1
+    other = x * 2
+    state[other]["n"] = 5
+    return d[x], x in d, other in d, d.get(other), len(state), entry["n"] + x, state[other]
+
+
+@differential()
+def test_generic_aliases(x):
+    kinds = list[int], dict[str, torch.Tensor], tuple[int, ...], type[int]
+    return [str(k) for k in kinds], x + len(kinds)
