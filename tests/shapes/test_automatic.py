@@ -116,6 +116,15 @@ def test_strides():
     assert run(f, turned) == [1, 2, 2]
 
 
+def test_the_same_sizes_with_other_strides():
+    def f(x):
+        return x.view(-1) if x.is_contiguous() else x.stride()
+
+    calls = [(torch.randn(n, n, 3),) for n in (2, 4)]
+    assert run(f, [*calls, (torch.randn(4, 4, 3).transpose(0, 1),), (torch.randn(5, 3, 5).transpose(1, 2),)], dynamic=True)[:2] == [1, 1]
+    assert any(p.startswith("L['x'].stride(0) == ") for p in parts(f))
+
+
 def test_branch_guards_on_what_was_asked():
     def f(x):
         return x + 1 if x.shape[0] > 6 else x - 1

@@ -95,6 +95,7 @@ class Symbols:
         self.derived: dict[sympy.Symbol, SymbolicVariable] = {}  # what the program computes with floats
         self.nodes: dict[Any, Any] = {}  # expression -> node
         self.made: list[Any] = []  # nodes that only compute numbers
+        self.relations: dict[sympy.Symbol, tuple] = {}  # of strides: slot, what it is, the user's line
         self.strict: set = set()  # sizes that the user marked: one particular value is an error
         self.carried: set = set()  # floats that are inputs of the graph
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
@@ -152,10 +153,17 @@ class Symbols:
             if expression is None and dim in plan.strides and value > 1:
                 slot = Slot(source, STRIDE, dim)
                 expression = self._symbol(value, slot.leaf(), slot)
+            elif type(expression) is torch.SymInt:
+                self._follows(Slot(source, STRIDE, dim), expression)
             strides[dim] = value if expression is None else expression
             with self.env.suppress_guards():
                 known.setdefault(tensor.shape[dim] * value, sizes[dim] * strides[dim])
         return strides
+
+    def _follows(self, slot: Slot, expression: Any) -> None:
+        """A stride is what its neighbours' extents make it, which is guarded: it has no symbol of its own."""
+        symbol = sympy.Symbol(f"stride{len(self.relations)}", integer=True)
+        self.relations[symbol] = (slot, expression.node.expr, self._where())
 
     def number(self, value: Any, source: Source) -> SymbolicVariable:
         found = self.numbers.get(source)
@@ -292,7 +300,8 @@ class Symbols:
 
     def guards(self) -> list[tuple[ShapeExpression, str]]:
         """Everything that the trace has assumed of the slots: (expression, the user's line that asked)."""
-        found: list[tuple[Any, str]] = []
+        found: list[tuple[Any, str]] = [(sympy.Eq(s, expr, evaluate=False), cause) for s, (_, expr, cause) in self.relations.items()]
+        slots = {**self.slots, **{s: slot for s, (slot, _, _) in self.relations.items()}}
         for symbol, slot in [*self.slots.items(), *((s, None) for s in self.derived)]:
             cause = self._causes[symbol]
             expr = self.env.replace(symbol)
@@ -313,7 +322,7 @@ class Symbols:
             for part in expr.args if isinstance(expr, sympy.And) else (expr,):
                 key = frozenset(part.args) if isinstance(part, sympy.Eq) else part
                 if part is not sympy.true and key not in made:
-                    made[key] = (ShapeExpression.of(part, self.slots, self.derived), cause)
+                    made[key] = (ShapeExpression.of(part, slots, self.derived), cause)
         return list(made.values())
 
 
