@@ -28,8 +28,12 @@ def _dims(t: torch.Tensor, index: int | Sequence[int]) -> list[int]:
     return [d % t.dim() for d in dims]
 
 
+def _marks(t: Any) -> dict[str, Any]:
+    return t.__dict__
+
+
 def _mark(t: Any, name: str, dims: Sequence[int]) -> None:
-    marked = t.__dict__.setdefault(name, set())
+    marked = _marks(t).setdefault(name, set())
     marked.update(dims)
 
 
@@ -45,7 +49,7 @@ def mark_dynamic(t: torch.Tensor, index: int | Sequence[int], *, min: int | None
         raise ValueError(f"min ({min}) is more than max ({max})")
     _mark(t, "_dynamo_dynamic_indices", dims)
     _mark(t, "_dynamo_dynamic_range", [DimRange(d, min, max) for d in dims])  # type: ignore[misc]
-    t.__dict__.setdefault("_dynamo_hint_overrides", {})
+    _marks(t).setdefault("_dynamo_hint_overrides", {})
 
 
 def maybe_mark_dynamic(t: torch.Tensor, index: int | Sequence[int]) -> None:
@@ -66,4 +70,4 @@ def mark_unbacked(t: torch.Tensor, index: int | Sequence[int], *, min: int | Non
     dims = _dims(t, index)
     _mark(t, "_dynamo_unbacked_indices", dims)
     if min is not None or max is not None:
-        t.__dict__.setdefault("_dynamo_unbacked_bounds", {}).update(dict.fromkeys(dims, (min, max)))
+        _marks(t).setdefault("_dynamo_unbacked_bounds", {}).update(dict.fromkeys(dims, (min, max)))

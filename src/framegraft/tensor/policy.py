@@ -73,7 +73,7 @@ class Policy:
 
     def tensor(self, tensor: torch.Tensor, source: Source) -> Plan | None:
         """What of a tensor becomes symbols, None for nothing."""
-        marks = tensor.__dict__
+        marks: Any = tensor.__dict__
         marked = marks.get("_dynamo_dynamic_indices") or marks.get("_dynamo_unbacked_indices") or marks.get("_dynamo_weak_dynamic_indices")
         if self.dynamic is False and not marked or isinstance(tensor, torch.nn.Parameter) and not marked:
             return None

@@ -6,6 +6,7 @@ import builtins
 import functools
 import math
 import operator
+import sys
 from typing import Any
 
 import torch
@@ -145,7 +146,7 @@ def _is_number(tracker: VariableTracker) -> bool:
 
 
 def _data_dependent() -> type[Exception]:
-    return torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode  # loaded: there is a symbol
+    return sys.modules["torch.fx.experimental.symbolic_shapes"].GuardOnDataDependentSymNode  # loaded: there is a symbol
 
 
 def raw_expression(value: Any) -> Any:

@@ -22,6 +22,7 @@ from torch.fx.experimental.symbolic_shapes import (
     compute_unbacked_bindings,
     free_unbacked_symbols,
 )
+from torch.fx.proxy import GraphAppendingTracer
 from torch.utils._sympy.interp import sympy_interp
 from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
@@ -182,7 +183,7 @@ class Symbols:
         if not fits(value) or type(value) is not cls:
             return None
         place = InputSource(f"{getattr(fn, '__name__', fn)}({len(self.derived)})")
-        symbol = self.env.create_symbol(value, place, DimDynamic.DYNAMIC, positive=None, do_not_specialize_zero_one=True)
+        symbol: Any = self.env.create_symbol(value, place, DimDynamic.DYNAMIC, positive=None, do_not_specialize_zero_one=True)
         make: Any = self.env.create_symfloatnode if cls is float else self.env.create_symintnode
         tracker.value = make(symbol, hint=value, source=place)
         self.derived[symbol] = tracker
@@ -227,7 +228,7 @@ class Symbols:
         elif isinstance(expr, sympy.Symbol):
             made = self._unbacked_node(expr) if expr in self.unbacked else self._input(expr)
         else:
-            tracer = torch.fx.proxy.GraphAppendingTracer(self.graph.graph)
+            tracer = GraphAppendingTracer(self.graph.graph)
             before = set(self.graph.graph.nodes)
             symbols = {s: torch.fx.Proxy(self.expression(s), tracer) for s in expr.free_symbols}
             made = sympy_interp(OptimizedPythonReferenceAnalysis, symbols, expr).node
@@ -243,7 +244,7 @@ class Symbols:
     def _input(self, symbol: Any) -> Any:
         """A placeholder for a slot's number, and for a float the node that reads it from its tensor."""
         slot = self.slots[symbol]
-        hint = self.env.backed_var_to_val.get(symbol)
+        hint: Any = self.env.backed_var_to_val.get(symbol)
         if not symbol.is_integer:
             self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
