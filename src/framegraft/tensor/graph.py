@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import enum
+import contextlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.fx
+from torch._dispatch.python import enable_python_dispatcher
 
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
@@ -42,6 +45,16 @@ class OutputGraph:
         self.modes = Modes()  # at frame entry
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
+
+    def propagating(self) -> Any:
+        """The context in which an operation runs on fake tensors."""
+        return self.mode if self.symbols is None else self._with_symbols()
+
+    @contextlib.contextmanager
+    def _with_symbols(self) -> Iterator[None]:
+        """Composite operations whose C++ code asks for plain sizes (``lstm``) have decompositions in Python."""
+        with enable_python_dispatcher(), self.mode:
+            yield
 
     def use_symbols(self) -> Any:
         """The trace's symbols, from now on understood by the fake mode."""

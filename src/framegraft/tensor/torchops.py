@@ -293,7 +293,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
             if not state.rescue:
                 raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
-        with state.graph.mode:
+        with state.graph.propagating():
             if kind == "call_method":
                 result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
             else:
