@@ -1,7 +1,9 @@
 """Which sizes and numbers become symbols, and how many captures a program costs."""
 
+import copy
 import functools
 import math
+import operator
 
 import pytest
 import torch
@@ -34,6 +36,7 @@ def run(fn, calls, **settings):
         got, expected = compiled(*args), fn(*args)
         assert same(got, expected), f"{got}, not {expected}"
         counts.append(len(entries(fn)))
+    assert not framegraft.break_reasons()
     return counts
 
 
@@ -189,6 +192,9 @@ def test_uses_that_need_the_value(ask):
     lambda n: int(n / 2), lambda n: math.sqrt(n) + math.floor(n / 3), lambda n: sum([n, n, 1]), lambda n: (n, [n]), lambda n: n is None,
     lambda n: n == "2", lambda n: bool(n), lambda n: min([n, 3, n + 1]), lambda n: n if n else 0,
     lambda n: functools.reduce(lambda a, b: a * b, [n, n]), lambda n: 7 // n, lambda n: 7 % n, lambda n: 2.0**n, lambda n: max(n, 2.5),
+    lambda n: math.prod([n, 2, n]), lambda n: operator.index(n) + n.__index__(), lambda n: n.__add__(1), lambda n: slice(n, None).start,
+    lambda n: dict(a=n)["a"], lambda n: [n].count(n), lambda n: (n, 2).index(2), lambda n: {1: n}.get(1), lambda n: list(map(abs, [n, -n])),
+    lambda n: any([n > 3, n < 2]), lambda n: n.real + n.numerator, lambda n: copy.deepcopy([n]), lambda n: n % 2 * n // 3 - n,
 ])
 def test_uses_that_do_not(ask):
     def f(x, n):
@@ -212,7 +218,8 @@ def test_division_by_zero():
 def test_size_object():
     def f(x):
         s = x.shape
-        return s, s + (1,), (2,) + tuple(s), s[1:], s.numel(), len(s), list(s), s == x.size(), s[0] in s, torch.Size([s[0], 2])
+        return s, s + (1,), (2,) + tuple(s), s[1:], s.numel(), len(s), list(s), s == x.size(), s[0] in s, torch.Size([s[0], 2]), (
+            s * 2, math.prod(s), sum(s), max(s), s[-1:] + s[:-1], s.index(s[1]), s.count(3), isinstance(s, tuple), type(s), s != (1, 2))
 
     assert run(f, matrices((2, 3), (4, 5), (6, 7))) == [1, 2, 2]
 

@@ -31,6 +31,7 @@ from ..model.value import (
     SetVariable,
     SliceVariable,
     SuperVariable,
+    SymbolicVariable,
     TensorVariable,
     TracebackVariable,
     TupleVariable,
@@ -65,7 +66,12 @@ def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
 
 
 def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
-    obj = specialised(obj)
+    if type(obj) is SymbolicVariable:
+        if obj.cls is int and name in ("real", "numerator"):
+            return obj
+        if callable(getattr(obj.cls, name, None)) and not isinstance(getattr(obj.cls, name), type):
+            return BuiltinMethodVariable(name, obj)
+        obj = specialised(obj)
     if isinstance(obj, TensorVariable):
         return TENSOR.get_attr(tx, obj, name)
     if isinstance(obj, ObjectVariable):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 import types
 import weakref
 from typing import Any
@@ -203,7 +204,11 @@ def call_method(
 ) -> VariableTracker:
     """A method of a builtin type."""
     args, kwargs = realize_all(tx, args, kwargs)
-    obj = specialised(obj)
+    if type(obj) is SymbolicVariable:
+        result = _operator_method(tx, obj, name, args) if not kwargs else None
+        if result is not None:
+            return result
+        obj = specialised(obj)
     if isinstance(obj, TensorVariable):
         return TENSOR.call_method(tx, obj, name, args, kwargs)
     target = obj
@@ -214,7 +219,7 @@ def call_method(
         result = handler(tx, obj, args, kwargs) if handler is not None else None
         if result is not None:
             return result
-    for cls in (TupleVariable if type(target) is SizeVariable else type(target), VariableTracker):
+    for cls in (type(target), *([TupleVariable] if type(target) is SizeVariable else []), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
             return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
@@ -227,6 +232,14 @@ def call_method(
         if plain is not None:
             return operators.fold(getattr(target.value, name), plain, named)
     raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.{name}")
+
+
+def _operator_method(tx: Any, obj: SymbolicVariable, name: str, args: Args) -> VariableTracker | None:
+    """``n.__add__(m)`` and the like of symbolic numbers."""
+    fn = getattr(operator, name, None)
+    if fn is None or len(args) > 1 or any(a.python_type() is not obj.cls for a in args):
+        return None
+    return TENSOR.symbolic(tx, fn, [obj, *args])
 
 
 def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:

@@ -9,6 +9,7 @@ import enum
 import functools
 import inspect
 import itertools
+import math
 import operator
 import types
 import typing
@@ -252,6 +253,14 @@ def handle_sum(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return operators.fold(lambda: sum([i.value for i in items], total.value), [])
     for item in items:
         total = realize(operators.apply(tx, operator.add, [total, item]), tx.state)
+    return total
+
+
+@handles(math.prod)
+def handle_prod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    total = kwargs.get("start", constant(1))
+    for item in iteration.unpack_iterable(tx, args[0]):
+        total = realize(operators.apply(tx, operator.mul, [total, realize(item, tx.state)]), tx.state)
     return total
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 import contextlib
+import enum
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -28,6 +28,7 @@ _INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.i
             operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
             operator.ipow: operator.pow}
 _DIVISIONS = frozenset((operator.truediv, operator.floordiv, operator.mod))
+_IDENTITIES = frozenset((operator.index, operator.pos, builtins.int, math.trunc, math.floor, math.ceil))  # of ints
 _EXTREMES: dict[Any, Any] = {builtins.min: torch.sym_min, builtins.max: torch.sym_max}
 # what the program calls -> what gives the same of symbols, in the graph
 _FUNCTIONS: dict[Any, Any] = {
@@ -71,6 +72,8 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
     fn = _INPLACE.get(fn, operator.pow if fn is builtins.pow else fn)
     if fn in (operator.eq, operator.ne) and not all(_is_number(a) for a in args):
         return constant(fn is operator.ne) if all(isinstance(a, (SymbolicVariable, ConstantVariable)) for a in args) else None
+    if fn in _IDENTITIES and len(args) == 1 and args[0].python_type() is int and isinstance(args[0], SymbolicVariable):
+        return args[0]
     target = _FUNCTIONS.get(fn)
     if target is None or not all(_is_number(a) for a in args):
         return None

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, TensorLayer, constructs, handles
+from ..model.dispatch import TENSOR, TensorLayer, constructs, handles, method
 from ..model.value import (
     MISSING,
     NONE,
@@ -21,6 +21,7 @@ from ..model.value import (
     ListVariable,
     MethodVariable,
     ObjectVariable,
+    SizeVariable,
     SliceVariable,
     SymbolicVariable,
     TensorVariable,
@@ -29,6 +30,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import attributes, calls
+from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
 from . import symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
@@ -525,11 +527,24 @@ def setitem(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @constructs(torch.device, torch.Size)
 def torch_value(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if cls is torch.Size and len(args) == 1 and not kwargs:
+        items = [realize(i, tx.state) for i in unpack_iterable(tx, args[0])]
+        if any(isinstance(i, SymbolicVariable) for i in items):
+            return SizeVariable(items, cls)
+        args = [TupleVariable(items)]
     try:
         values = [need_constant_deep(a) for a in args]
         return constant(cls(*values, **{k: need_constant_deep(v) for k, v in kwargs.items()}))
     except (RuntimeError, TypeError) as error:
         raise GraphBreak("raised_exception", f"torch.{cls.__name__}(): {error}") from None
+
+
+@method(SizeVariable, "numel")
+def size_numel(tx: Any, obj: SizeVariable, args: list, kwargs: dict) -> VariableTracker:
+    total: VariableTracker = constant(1)
+    for item in obj.items:
+        total = attributes.calls.operators.apply(tx, operator.mul, [total, realize(item, tx.state)])
+    return total
 
 
 @constructs(torch.finfo, torch.iinfo)
