@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import framegraft
+from framegraft.run import records
 
 
 def entries(fn):
@@ -326,3 +327,24 @@ def test_views_of_one_base():
     whole = torch.randn(20, 4)
     calls = [(whole[:n], whole[n:]) for n in (4, 5, 7, 9)] + [(whole, whole[:3])]
     assert run(f, calls)[3] == 2
+
+
+def test_listeners_see_plain_numbers():
+    class Inputs(records.Listener):
+        def __init__(self):
+            self.seen = []
+
+        def compiled(self, capture, name, module, inputs, compiled):
+            self.seen.append([type(value) for value in inputs])
+            return compiled
+
+    def f(x, n):
+        return (x * n).view(-1, x.shape[0])
+
+    listener = Inputs()
+    records.LISTENERS.append(listener)
+    try:
+        run(f, [(torch.ones(2, 3), 2), (torch.ones(4, 3), 5)])
+    finally:
+        records.LISTENERS.remove(listener)
+    assert listener.seen == [[torch.Tensor], [int, int, torch.Tensor]]

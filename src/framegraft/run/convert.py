@@ -49,6 +49,7 @@ from ..tensor import autograd, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
 from ..tensor.policy import Policy
+from ..tensor.symbolic import plain_number
 from . import recompiles, records, skip
 from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
@@ -390,7 +391,7 @@ class Conversion:
             self.capture.spent("backend")
         records.note_graph(module, self.capture, name)
         for listener in records.LISTENERS:
-            compiled = listener.compiled(self.capture, name, module, values, compiled)
+            compiled = listener.compiled(self.capture, name, module, [plain_number(v) for v in values], compiled)
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
 
     def _fresh(self, prefix: str) -> str:

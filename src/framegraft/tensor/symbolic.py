@@ -51,6 +51,14 @@ def wrap_value(value: Any) -> VariableTracker:
     return wrap_constant(value)
 
 
+def plain_number(value: Any) -> Any:
+    """A symbolic number as it is in this call; 2 for one of which nothing is known. Anything else as it is."""
+    cls = CLASSES.get(type(value))
+    if cls is None:
+        return value
+    return cls(2 if value.node.hint is None else value.node.hint)
+
+
 def wrap_number(tx: Any, node: Any, value: Any) -> VariableTracker:
     """What an operation of the graph gave as a number: its node stays only where it alone can tell."""
     tracker = SymbolicVariable(value, CLASSES[type(value)])
