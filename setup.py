@@ -3,13 +3,14 @@
 from setuptools import Extension, setup
 
 CSRC = "src/framegraft/csrc"
+SOURCES = ("module", "tensor", "guards", "walk", "memo", "run", "shape", "cache", "hook", "function", "callables")
 
 setup(
     ext_modules=[
         Extension(
             "framegraft._native",
-            [f"{CSRC}/{name}.c" for name in ("module", "tensor", "guards", "walk", "memo", "shape", "cache", "hook", "function")],
-            depends=[f"{CSRC}/{name}.h" for name in ("core", "compat", "guards")],
+            [f"{CSRC}/{name}.c" for name in SOURCES],
+            depends=[f"{CSRC}/{name}.h" for name in ("core", "compat", "guards", "memo", "tensor")],
             extra_compile_args=["-std=c11", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter",
                                 "-Wno-missing-field-initializers", "-Wno-cast-function-type"],
             libraries=["dl"],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import os
 import platform
 import time
@@ -16,7 +17,10 @@ import torch
 
 
 def best_of(functions: dict[str, Callable[[], Any]], batches: int, calls: int) -> dict[str, float]:
-    """Seconds per call of each function: the least of many short batches, in turn, so that drift hits all."""
+    """Seconds per call of each function: the least of many short batches, in turn, so that drift hits all.
+
+    One call before each batch is not counted: whoever ran before has left other things in the processor's caches.
+    """
     best = dict.fromkeys(functions, float("inf"))
     for _ in range(3):
         for run in functions.values():
@@ -26,6 +30,7 @@ def best_of(functions: dict[str, Callable[[], Any]], batches: int, calls: int) -
     try:
         for _ in range(batches):
             for name, run in functions.items():
+                run()
                 start = time.perf_counter_ns()
                 for _ in range(calls):
                     run()
@@ -58,6 +63,26 @@ def report(name: str, results: Any, path: str | None) -> None:
     print(json.dumps(document))
     if path:
         Path(path).write_text(json.dumps(document, indent=1) + "\n")
+
+
+def pinned() -> None:
+    """On one core, with one thread: the scheduler shall not move us about."""
+    torch.set_num_threads(1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def load_stock() -> None:
+    """Import all that torch.compile needs. It replaces methods of nn.Module when it is first used; programs that make modules
+    as they run would be other programs with that, for us and for it: they are put back."""
+    methods = {name: torch.nn.Module.__dict__[name] for name in ("__init__", "__setstate__")}
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(1))
+    for name, method in methods.items():
+        setattr(torch.nn.Module, name, method)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")
 
 
 def arguments(description: str) -> argparse.ArgumentParser:

@@ -1,5 +1,6 @@
 """Every test starts with empty caches, the default settings but ``raise_internal_errors``, and a fixed seed."""
 
+import contextlib
 import pathlib
 import random
 
@@ -14,6 +15,8 @@ torch.set_num_threads(1)
 
 def pytest_addoption(parser):
     parser.addoption("--known", action="store_true", help="run the tests of known_failures.txt, too")
+    parser.addoption("--decompiled", choices=("transformed", "resumed"), help="run what transformed code, or the resume "
+                     "functions that it was made of, decompile to in place of the transformed code")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
 
 
@@ -38,8 +41,27 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(skip)
 
 
+@contextlib.contextmanager
+def decompiled(which):
+    if which is None:
+        yield
+        return
+    from .decompile.swap import recompiled
+
+    def swap(old, new):
+        if which == "transformed":
+            return recompiled(new)
+        return recompiled(old) if old.co_name.startswith("<resume in ") else None
+
+    handle = framegraft.register_bytecode_hook(swap)
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
 @pytest.fixture(autouse=True)
-def clean_state():
+def clean_state(request):
     grad = torch.is_grad_enabled()
     dtype = torch.get_default_dtype()
     with config.preserved():
@@ -47,7 +69,8 @@ def clean_state():
         framegraft.reset()
         random.seed(0)
         torch.manual_seed(0)
-        yield
+        with decompiled(request.config.getoption("--decompiled")):
+            yield
         framegraft.reset()
     log.reset_logs()
     torch.set_grad_enabled(grad)

@@ -1,5 +1,6 @@
 """Framegraft: captures torch.fx graphs from running, unmodified PyTorch programs."""
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .tools.bytecode_log import install, uninstall
     from .tools.debug import debug
     from .tools.explain import explain, status
+    from .tools.report import recording, report
 
 __version__ = "0.1.0"
 
@@ -44,6 +46,8 @@ _LATER = {  # imported when they are first asked for
     "explain": ".tools.explain",
     "install": ".tools.bytecode_log",
     "prepare_debug": ".tools.artefacts",
+    "recording": ".tools.report",
+    "report": ".tools.report",
     "status": ".tools.explain",
     "uninstall": ".tools.bytecode_log",
 }
@@ -80,8 +84,10 @@ __all__ = [
     "maybe_mark_dynamic",
     "optimize",
     "prepare_debug",
+    "recording",
     "register_backend",
     "register_bytecode_hook",
+    "report",
     "reset",
     "run",
     "set_logs",
@@ -91,3 +97,6 @@ __all__ = [
     "testing",
     "uninstall",
 ]
+
+if os.environ.get("FRAMEGRAFT_REPORT"):
+    import_module(".tools.report", __name__).start_from_environment(os.environ["FRAMEGRAFT_REPORT"])

@@ -127,10 +127,12 @@ class OptimizedModule(torch.nn.Module):
             self.__dict__[table] = {}
         self.__dict__["_modules"] = {"_orig_mod": module}
         object.__setattr__(self, "_fg_ctx", ctx)
-        object.__setattr__(self, "_fg_call", _native.CompiledFunction(_call_module, ctx, ctx.miss))
+        # With a code object of its own: entries, limits and what is skipped are each module's.
+        call = types.FunctionType(_call_module.__code__.replace(), globals(), "_call_module")
+        object.__setattr__(self, "_fg_call", _native.CompiledFunction(call, ctx, ctx.miss))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._fg_call(self._modules["_orig_mod"], *args, **kwargs)
+    # self._fg_call(self._modules["_orig_mod"], *args, **kwargs)
+    __call__ = _native.ModuleCall("_fg_call", "_modules", "_orig_mod")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self(*args, **kwargs)
@@ -191,6 +193,9 @@ class OptimizedModule(torch.nn.Module):
 
 def _call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
     return module(*args, **kwargs)
+
+
+_call_module._framegraft_shows = lambda module, *_: type(module).forward  # type: ignore[attr-defined]
 
 
 def _restore_module(module: Any, compiler: Any, fullgraph: bool, dynamic: bool | None) -> Any:

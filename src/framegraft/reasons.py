@@ -16,6 +16,7 @@ class Reason:
     id: str
     why: str
     hint: str
+    example: str = ""
 
 
 _SEED = (

@@ -1,8 +1,14 @@
 """Classes: methods, properties, descriptors, operators, inheritance, attribute access."""
 
 import abc
+import array
+import collections
+import datetime
+import decimal
+import enum
 import functools
 
+import numpy
 import torch
 
 from .differential import differential
@@ -374,3 +380,26 @@ def test_metaclass_and_class_getitem(x):
             return (cls.__name__, item)
 
     return A().tagged, len(A), A[int], x + len(A)
+
+
+class Level(enum.IntEnum):
+    NONE = 0
+    SOME = 1
+
+
+class Count(int):
+    pass
+
+
+ZEROS = [Level.NONE, Level.SOME, datetime.timedelta(0), datetime.timedelta(1), decimal.Decimal(0), array.array("i"), Count(0), Count(2),
+         numpy.int64(0), numpy.bool_(True), collections.deque()]
+
+
+@differential(lambda: (torch.ones(2), list(ZEROS)))
+def test_truth_told_by_c_code(x, values):
+    out = []
+    for value in values:
+        out.append("yes" if value else "no")
+        if not value:
+            x = x + 1
+    return out, x

@@ -334,7 +334,7 @@ def test_modules_of_a_model():
     x = torch.ones(1, 2)
 
     def entries():
-        return framegraft.api._native.cache_entries(framegraft.api._call_module.__code__)
+        return framegraft.api._native.cache_entries(call._fg_call.__code__)
 
     call(x)
     assert recorded == [] and build is ProgramBuilder.build

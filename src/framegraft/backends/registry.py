@@ -72,6 +72,20 @@ def list_backends(exclude_tags: Iterable[str] | None = ("debug",)) -> list[str]:
     return sorted(name for name in _all_names() if not excluded.intersection(_tags.get(name, ())))
 
 
+def backend_origin(name: str) -> tuple[str, str]:
+    """Where a backend comes from, and the first line of its documentation, as far as it is loaded or the package's own."""
+    if name in _BUILTIN:
+        origin = "framegraft"
+        doc = getattr(lookup_backend(name), "__doc__", None)
+    elif name in _compilers:
+        origin = getattr(_compilers[name], "__module__", "") or "this program"
+        doc = getattr(_compilers[name], "__doc__", None)
+    else:
+        entry = _entry_points()[name]
+        origin, doc = (entry.dist.name if entry.dist is not None else entry.value), None
+    return origin, (doc or "").strip().partition("\n")[0]
+
+
 def lookup_backend(backend: str | Compiler) -> Compiler:
     """The compiler called ``backend``; an object that is callable is its own compiler.
 

@@ -1,6 +1,7 @@
 /* Entries of guarded code, kept in the extra slot of the code object that they stand for. */
 #include "core.h"
 #include "structmember.h"
+#include <string.h>
 
 static Py_ssize_t slot = -1;
 
@@ -76,7 +77,7 @@ static void move_to_front(FgExtra *extra, PyObject *list, Py_ssize_t i)
     PyList_SET_ITEM(list, 0, entry);
 }
 
-FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
 {
     PyObject *list = extra->entries;
     if (!list)
@@ -88,7 +89,7 @@ FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject
         FgEntry *e = (FgEntry *)PyList_GET_ITEM(list, i); /* the list holds it, and does not change */
         if ((ctx && e->ctx != ctx) || e->globals != fn->func_globals)
             continue;
-        failed = fg_program_run(e->program, args, n, fn, NULL);
+        failed = fg_program_run(e->program, args, n, fn, NULL, inputs);
         if (failed == -1) {
             found = (FgEntry *)Py_NewRef(e);
             e->hits++;
@@ -102,17 +103,17 @@ FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject
     return found;
 }
 
-/* The function over the entry's code for this callee's closure; new reference. */
-static PyObject *target_of(FgEntry *e, PyFunctionObject *fn)
+/* A function over `code` for this callee's closure; new reference. */
+static PyObject *function_over(FgEntry *e, PyObject *code, PyFunctionObject *fn)
 {
-    if (e->fn)
+    if (e->fn && ((PyFunctionObject *)e->fn)->func_code == code)
         return Py_NewRef(e->fn);
-    Py_ssize_t cells = PyCode_GetNumFree((PyCodeObject *)e->code);
+    Py_ssize_t cells = PyCode_GetNumFree((PyCodeObject *)code);
     if (cells != (fn->func_closure ? PyTuple_GET_SIZE(fn->func_closure) : 0) && cells) {
         PyErr_Format(PyExc_ValueError, "compiled code of %U needs a closure of %zd cells", fn->func_qualname, cells);
         return NULL;
     }
-    PyObject *target = PyFunction_NewWithQualName(e->code, e->globals, fn->func_qualname);
+    PyObject *target = PyFunction_NewWithQualName(code, e->globals, fn->func_qualname);
     if (target && cells) {
         /* Not kept: it would keep the closure's objects alive as long as the code. */
         if (PyFunction_SetClosure(target, fn->func_closure) < 0)
@@ -123,28 +124,120 @@ static PyObject *target_of(FgEntry *e, PyFunctionObject *fn)
     return target;
 }
 
-PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+static PyObject *call_code(FgEntry *e, PyObject *code, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
 {
-    PyObject *target = target_of(e, fn);
-    if (!target)
-        return NULL;
-    PyObject *result = PyObject_Vectorcall(target, args, (size_t)n, NULL);
-    Py_DECREF(target);
+    PyObject *target = function_over(e, code, fn);
+    PyObject *result = target ? PyObject_Vectorcall(target, args, (size_t)n, NULL) : NULL;
+    Py_XDECREF(target);
     return result;
+}
+
+/* The quick code takes the graph's inputs after the frame's parameters. */
+static PyObject *call_quick(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
+{
+    PyObject *small[16], **all = n + inputs->n <= 16 ? small : PyMem_Malloc((size_t)(n + inputs->n) * sizeof *all);
+    if (!all)
+        return PyErr_NoMemory();
+    memcpy(all, args, (size_t)n * sizeof *all);
+    memcpy(all + n, inputs->items, (size_t)inputs->n * sizeof *all);
+    PyObject *result = call_code(e, e->quick, fn, all, n + inputs->n);
+    if (all != small)
+        PyMem_Free(all);
+    return result;
+}
+
+/* The graph has failed: the frame once more, as it was written, where that is the plan. */
+static PyObject *rescue(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *type, *error, *tb, *closure = NULL, *all = NULL, *result = NULL;
+    PyErr_Fetch(&type, &error, &tb);
+    PyErr_NormalizeException(&type, &error, &tb);
+    if (tb && PyException_SetTraceback(error, tb) < 0)
+        PyErr_Clear();
+    closure = fn->func_closure ? Py_NewRef(fn->func_closure) : PyTuple_New(0);
+    all = closure ? PyTuple_New(3 + n) : NULL;
+    if (all) {
+        PyTuple_SET_ITEM(all, 0, Py_NewRef(error));
+        PyTuple_SET_ITEM(all, 1, Py_NewRef(PyTuple_GET_ITEM(e->rescue, 1)));
+        PyTuple_SET_ITEM(all, 2, Py_NewRef(closure));
+        for (Py_ssize_t i = 0; i < n; i++)
+            PyTuple_SET_ITEM(all, 3 + i, Py_NewRef(args[i]));
+        result = PyObject_Call(PyTuple_GET_ITEM(e->rescue, 0), all, NULL);
+    }
+    Py_XDECREF(all);
+    Py_XDECREF(closure);
+    Py_XDECREF(type);
+    Py_XDECREF(error);
+    Py_XDECREF(tb);
+    return result;
+}
+
+/* Nothing but the graph: its only result. */
+static PyObject *call_graph(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
+{
+    PyObject *found = PyObject_Vectorcall(e->graph, inputs->items, (size_t)inputs->n | PY_VECTORCALL_ARGUMENTS_OFFSET, NULL);
+    if (found) {
+        PyObject *result = NULL;
+        if (PyTuple_CheckExact(found) || PyList_CheckExact(found)) {
+            if (Py_SIZE(found) == 1)
+                result = Py_NewRef(PySequence_Fast_GET_ITEM(found, 0));
+        }
+        else {
+            PyObject *list = PySequence_List(found);
+            if (list && PyList_GET_SIZE(list) == 1)
+                result = Py_NewRef(PyList_GET_ITEM(list, 0));
+            Py_XDECREF(list);
+        }
+        if (!result && !PyErr_Occurred())
+            PyErr_SetString(PyExc_ValueError, "a compiled graph of one result must return it in a tuple or list of one");
+        Py_DECREF(found);
+        return result;
+    }
+    if (e->rescue)
+        return rescue(e, fn, args, n);
+    PyCodeObject *code = (PyCodeObject *)e->code;
+    const char *name = PyUnicode_AsUTF8(code->co_name), *file = name ? PyUnicode_AsUTF8(code->co_filename) : NULL;
+    if (file)
+        _PyTraceback_Add(name, file, code->co_firstlineno);
+    return NULL;
+}
+
+PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
+{
+    if (e->graph && inputs->items)
+        return call_graph(e, fn, args, n, inputs);
+    if (e->quick && inputs->items)
+        return call_quick(e, fn, args, n, inputs);
+    return call_code(e, e->code, fn, args, n);
 }
 
 static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"program", "code", "globals", "ctx", "info", "needs_hook", NULL};
-    PyObject *program, *code, *globals, *ctx, *info = Py_None;
+    static char *names[] = {"program", "code", "globals", "ctx", "info", "needs_hook", "quick", "graph", "rescue", NULL};
+    PyObject *program, *code, *globals, *ctx, *info = Py_None, *quick = Py_None, *graph = Py_None, *rescue = Py_None;
     int needs_hook = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!O!O|Op", names, &FgGuardProgram_Type, &program, &PyCode_Type, &code,
-                                     &PyDict_Type, &globals, &ctx, &info, &needs_hook))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!O!O|OpOOO", names, &FgGuardProgram_Type, &program, &PyCode_Type, &code,
+                                     &PyDict_Type, &globals, &ctx, &info, &needs_hook, &quick, &graph, &rescue))
         return NULL;
+    if (quick != Py_None && !PyCode_Check(quick)) {
+        PyErr_Format(PyExc_TypeError, "quick must be a code object or None, not %.200s", Py_TYPE(quick)->tp_name);
+        return NULL;
+    }
+    if (rescue != Py_None && (!PyTuple_Check(rescue) || PyTuple_GET_SIZE(rescue) != 2)) {
+        PyErr_Format(PyExc_TypeError, "rescue must be a tuple (callable, plan) or None, not %.200s", Py_TYPE(rescue)->tp_name);
+        return NULL;
+    }
+    /* Transformed code is never captured again. */
     FgExtra *extra = fg_extra((PyCodeObject *)code, true);
     if (!extra)
         return NULL;
-    extra->skip = FG_SKIP; /* transformed code is never captured again */
+    extra->skip = FG_SKIP;
+    if (quick != Py_None) {
+        extra = fg_extra((PyCodeObject *)quick, true);
+        if (!extra)
+            return NULL;
+        extra->skip = FG_SKIP;
+    }
     FgEntry *e = (FgEntry *)type->tp_alloc(type, 0);
     if (!e)
         return NULL;
@@ -153,6 +246,9 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     e->globals = Py_NewRef(globals);
     e->ctx = Py_NewRef(ctx);
     e->info = Py_NewRef(info);
+    e->quick = quick == Py_None ? NULL : Py_NewRef(quick);
+    e->graph = graph == Py_None ? NULL : Py_NewRef(graph);
+    e->rescue = rescue == Py_None ? NULL : Py_NewRef(rescue);
     e->needs_hook = (char)needs_hook;
     return (PyObject *)e;
 }
@@ -166,6 +262,9 @@ static int entry_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(e->ctx);
     Py_VISIT(e->info);
     Py_VISIT(e->fn);
+    Py_VISIT(e->quick);
+    Py_VISIT(e->graph);
+    Py_VISIT(e->rescue);
     return 0;
 }
 
@@ -175,6 +274,9 @@ static int entry_clear(PyObject *self)
     Py_CLEAR(e->ctx);
     Py_CLEAR(e->info);
     Py_CLEAR(e->fn);
+    Py_CLEAR(e->quick);
+    Py_CLEAR(e->graph);
+    Py_CLEAR(e->rescue);
     return 0;
 }
 
@@ -195,6 +297,8 @@ static PyMemberDef entry_members[] = {
     {"globals", T_OBJECT, offsetof(FgEntry, globals), READONLY, NULL},
     {"ctx", T_OBJECT, offsetof(FgEntry, ctx), READONLY, NULL},
     {"info", T_OBJECT, offsetof(FgEntry, info), READONLY, NULL},
+    {"quick", T_OBJECT, offsetof(FgEntry, quick), READONLY, NULL},
+    {"graph", T_OBJECT, offsetof(FgEntry, graph), READONLY, NULL},
     {"hits", T_PYSSIZET, offsetof(FgEntry, hits), READONLY, NULL},
     {NULL, 0, 0, 0, NULL}};
 
@@ -207,7 +311,10 @@ PyTypeObject FgEntry_Type = {
     .tp_clear = entry_clear,
     .tp_members = entry_members,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Entry(program, code, globals, ctx, info=None, needs_hook=False): guarded code.",
+    .tp_doc = "Entry(program, code, globals, ctx, info=None, needs_hook=False, quick=None, graph=None, rescue=None): guarded code.\n\n"
+              "quick: code that does what `code` does, and takes the program's inputs after the parameters.\n"
+              "graph: a callable of the program's inputs; `code` does nothing but return the only item of what it returns.\n"
+              "rescue: (callable, plan); callable(error, plan, closure, *parameters) where `graph` fails.",
 };
 
 static PyCodeObject *code_arg(PyObject *code)

@@ -26,6 +26,8 @@ typedef struct _PyInterpreterFrame FgFrame;
 #define FG_SET_EXTRA _PyCode_SetExtra
 /* A number that no other state of any dict has or had. */
 #define FG_DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
+/* What a mappingproxy shows: its only field. */
+#define FG_PROXIED(p) (*(PyObject **)((PyObject *)(p) + 1))
 /* All keys are plain strings: looking one up runs no code of the user's. */
 #define FG_DICT_ALL_STR(d) (((PyDictObject *)(d))->ma_keys->dk_kind != DICT_KEYS_GENERAL)
 #endif

@@ -25,13 +25,33 @@ PyObject *fg_set_fallbacks(PyObject *self, PyObject *args);
 
 /* -- guards (guards.c) */
 extern PyTypeObject FgGuardProgram_Type;
-/* The first guard that fails: -1 none, -2 dead; -3 with an error set. *value, if given: a new reference to what it saw. */
-Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value);
+/* The objects that a run met at the places the program names: what the entry's graph takes. Owned references.
+   items[-1] is room for a callee that wants to put `self` in front. */
+enum { FG_FEW_INPUTS = 6 };
+typedef struct {
+    PyObject **items;
+    Py_ssize_t n;
+    PyObject *small[FG_FEW_INPUTS + 1];
+} FgInputs;
+static inline void fg_inputs_init(FgInputs *inputs)
+{
+    inputs->items = NULL;
+    inputs->n = 0;
+}
+void fg_inputs_clear(FgInputs *inputs);
+/* The first guard that fails: -1 none, -2 dead; -3 with an error set. *value, if given: a new reference to what it saw.
+   inputs, if given: filled where all guards hold. */
+Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value,
+                          FgInputs *inputs);
 
 /* -- cache (cache.c) */
 typedef struct {
     PyObject_HEAD
-    PyObject *program, *code, *globals, *ctx, *info, *fn;
+    PyObject *program, *code, *globals, *ctx, *info;
+    PyObject *quick;  /* code that takes the graph's inputs after the parameters; NULL: `code` runs */
+    PyObject *graph;  /* `code` does nothing but return the only result of this callable; NULL otherwise */
+    PyObject *rescue; /* (callable, plan): what to do when the graph fails; NULL: nothing */
+    PyObject *fn;     /* the function over the code that runs, where it needs no closure */
     Py_ssize_t hits;
     char needs_hook;
 } FgEntry;
@@ -43,8 +63,9 @@ typedef struct {
 FgExtra *fg_extra(PyCodeObject *code, bool create);
 int fg_cache_init(void);
 /* The entry that fits, new reference; NULL for none, with an error where a guard raised what must not be swallowed. */
-FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n);
-PyObject *fg_entry_call(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n);
+FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
+/* inputs: of the run that found the entry, without items where none did. */
+PyObject *fg_entry_call(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
 PyObject *fg_cache_entries(PyObject *self, PyObject *code);
 PyObject *fg_add_entry(PyObject *self, PyObject *args);
 PyObject *fg_remove_entry(PyObject *self, PyObject *args);
@@ -66,6 +87,6 @@ Py_ssize_t fg_parameter_count(PyCodeObject *code);
 /* Ask miss(callee, args); a new Entry reference, NULL without an error for None. */
 FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n);
 
-/* -- the callable (function.c) */
-extern PyTypeObject FgCompiledFunction_Type;
+/* -- callables (function.c, callables.c) */
+extern PyTypeObject FgCompiledFunction_Type, FgShielded_Type, FgModuleCall_Type;
 #endif

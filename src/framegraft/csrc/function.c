@@ -73,13 +73,13 @@ fail:
     return false;
 }
 
-static PyObject *run(Compiled *self, FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+static PyObject *run(Compiled *self, FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
 {
     if (!entry->needs_hook || fg_thread()->mode != FG_DEFAULT)
-        return fg_entry_call(entry, fn, args, n);
+        return fg_entry_call(entry, fn, args, n, inputs);
     /* What the code calls for real may hold frames to capture. */
     FgThread old = fg_swap_mode(FG_HOOK, self->ctx, self->miss);
-    PyObject *result = fg_entry_call(entry, fn, args, n);
+    PyObject *result = fg_entry_call(entry, fn, args, n, inputs);
     fg_restore_mode(old);
     return result;
 }
@@ -89,12 +89,15 @@ static PyObject *call_flat(Compiled *self, FgExtra *extra, int mode, PyObject *c
                            size_t nargsf, PyObject *kwnames)
 {
     PyFunctionObject *fn = (PyFunctionObject *)self->fn;
-    FgEntry *entry = extra ? fg_lookup(extra, self->ctx, fn, flat, n) : NULL;
+    FgInputs inputs;
+    fg_inputs_init(&inputs);
+    FgEntry *entry = extra ? fg_lookup(extra, self->ctx, fn, flat, n, &inputs) : NULL;
     if (!entry && mode != FG_RUN_ONLY && !(extra && PyErr_Occurred()))
         entry = fg_ask(self->miss, (PyObject *)self, flat, n);
     if (!entry)
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall((PyObject *)fn, args, nargsf, kwnames);
-    PyObject *result = run(self, entry, fn, flat, n);
+    PyObject *result = run(self, entry, fn, flat, n, &inputs);
+    fg_inputs_clear(&inputs);
     Py_DECREF(entry);
     return result;
 }

@@ -6,15 +6,15 @@
 enum Access {
     A_ARG, A_GLOBALS, A_BUILTINS, A_CELL, A_CELLOBJ, A_FN, A_CONST, A_ATTR, A_DICT, A_KEY, A_ITEM, A_TYPE, A_TYPEATTR,
     A_MAPKEYAT, A_FCODE, A_FDEFAULTS, A_FKWDEFAULTS, A_FCLOSURE, A_FGLOBALS, A_FDICT, A_CELLVAL, A_MFUNC, A_MSELF, A_GRAD,
-    A_PYCALL, A_STATE, A_NONE, A_COUNT
+    A_PYCALL, A_PROXIED, A_STATE, A_NONE, A_COUNT
 };
 enum Kind {
     C_ID, C_TYPE, C_EQ, C_LEN, C_KEYS, C_HASKEY, C_NOKEY, C_ABSENT, C_PRESENT, C_TRUTH, C_TYPEVER, C_TENSOR, C_PY, C_RANGE,
-    C_STATE, C_NOALIAS, C_ALIAS, C_SHAPE, C_COUNT
+    C_STATE, C_NOALIAS, C_ALIAS, C_MRO, C_SHAPE, C_COUNT
 };
 
 typedef struct {
-    PyObject *name, *found; /* found: the object, or a weakref to it */
+    PyObject *name, *found; /* name: NULL for a base; found: the object, or a weakref to it */
     char weak;
 } LookUp;
 
@@ -26,12 +26,12 @@ typedef struct {
     char simple;          /* payload is made of plain immutable values: comparing it runs no code of the user's */
     Py_ssize_t id;        /* the guard's number */
     PyObject *payload;
-    Py_ssize_t n;         /* LEN: the length; TYPEVER, ALIAS, NOALIAS, SHAPE: how many */
+    Py_ssize_t n;         /* LEN: the length; TYPEVER, MRO, ALIAS, NOALIAS, SHAPE: how many */
     long long low, high;  /* RANGE */
-    LookUp *lookups;      /* TYPEVER */
+    LookUp *lookups;      /* TYPEVER; MRO: the bases */
     Py_ssize_t *indexes;  /* ALIAS, NOALIAS, SHAPE: positions of nodes */
     FgShape *shape;
-    unsigned int version; /* TYPEVER: the type's version tag when all look-ups last held; 0 for none */
+    unsigned int version; /* TYPEVER, MRO: the type's version tag when the check last held; 0 for none */
 } Check;
 
 typedef struct {
@@ -39,6 +39,7 @@ typedef struct {
     char weak, simple;     /* CONST: arg is a weakref; KEY: arg is a plain immutable value */
     char fixed;            /* memo: `last` is the value whenever the facts hold */
     char early;            /* memo: evaluated before the facts */
+    char typed;            /* memo: a fact of its own proves the type */
     char volatility;       /* how often the memo was wrong about it; too often, and it is evaluated each time */
     Py_ssize_t parent, index, count;
     PyObject *arg;
@@ -56,6 +57,7 @@ typedef struct {
     Node *nodes;
     char dead;        /* an object that the program relies on has died: no run can succeed */
     Memo *memo;       /* NULL: none was built */
+    Py_ssize_t *inputs, inputs_n; /* nodes whose objects a run hands out */
     int running;      /* runs in progress that use the memo; it must not be replaced under them */
     Py_ssize_t suspect; /* the node that the memo's last run was wrong about; -1 for none */
 } Program;
@@ -94,6 +96,9 @@ bool fg_distinct(PyObject *const *found, Py_ssize_t n);
 /* guards.c: plain immutable values, whose comparison runs no code of the user's. */
 bool fg_is_simple(PyObject *obj);
 
+/* walk.c: room for as many inputs as the program names; false with an error. */
+bool fg_inputs_reserve(FgInputs *inputs, const Program *p);
+
 /* Whether the check looks at other nodes than its own. */
 static inline bool fg_looks_around(const Check *c)
 {
@@ -108,6 +113,8 @@ int fg_shape_holds(const FgShape *shape, PyObject *const *values);
 
 /* memo.c */
 void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values);
-Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view);
+Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view, FgInputs *inputs);
 void fg_memo_free(Memo *memo);
+/* [(phase, node, guard, nanoseconds)]: "first" and "last" are steps, "facts" all facts (node: how many). */
+PyObject *fg_memo_costs(Program *p, const FgFrameView *view, int rounds);
 #endif

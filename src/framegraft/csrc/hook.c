@@ -191,7 +191,9 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
         if (!args[i])
             return next(ts, frame, throwing);
     }
-    FgEntry *entry = extra ? fg_lookup(extra, thread.ctx, fn, args, n) : NULL;
+    FgInputs inputs;
+    fg_inputs_init(&inputs);
+    FgEntry *entry = extra ? fg_lookup(extra, thread.ctx, fn, args, n, &inputs) : NULL;
     if (!entry && extra && PyErr_Occurred())
         return NULL;
     if (!entry && thread.mode == FG_HOOK && thread.miss) {
@@ -201,7 +203,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     }
     if (!entry)
         return skip(ts, frame, throwing, fg_extra(code, false));
-    PyObject *result = fg_entry_call(entry, fn, args, n);
+    PyObject *result = fg_entry_call(entry, fn, args, n, &inputs);
+    fg_inputs_clear(&inputs);
     Py_DECREF(entry);
     return result;
 }

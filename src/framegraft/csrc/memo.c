@@ -12,50 +12,11 @@ them the rest (`late`). Facts run no Python code. What runs late may, and then h
 Pointers may be those of other objects than before: an object died and another took its place. That is why nothing is
 concluded from an equal pointer but that it is alive, if something alive holds it; all checks are made again, unless a
 version proves that nothing changed. */
-#include "guards.h"
+#include "memo.h"
+#include "structmember.h"
 #include <string.h>
 
-enum Op { F_GLOBALS, F_BUILTINS, F_ALIVE, F_ARG, F_CELL, F_ITEM, F_TYPE, F_SLOT, F_VERSION, F_LEN, F_TENSOR, F_CHECK };
-
-typedef struct {
-    enum Op op;
-    int node;
-    Py_ssize_t id; /* what to answer where it does not hold: the guard, or RUN_UNKNOWN */
-    PyObject *obj;
-    union {
-        PyObject **slot;
-        uint64_t version;
-        PyTypeObject *type;
-        Py_ssize_t n;
-        Check *check;
-    } as;
-} Fact;
-
-/* A node to reach and check (check NULL), or one check of a node that is fixed. */
-typedef struct {
-    int node;
-    Check *check;
-} Step;
-
-/* A NOALIAS check: the fixed objects are known to differ and lie in a hash table. */
-typedef struct {
-    Check *check;
-    PyObject **table;
-    size_t mask;
-    Py_ssize_t *others, count;
-} Alias;
-
-struct Memo {
-    Py_ssize_t facts, earlies, lates, keeps, aliases, places;
-    Fact *fact;
-    Step *early, *late;
-    int *keep;           /* fixed nodes whose objects late steps use */
-    Alias *alias;
-    int *first, *child;  /* children of node i: child[first[i]] to child[first[i + 1] - 1] */
-    bool python;         /* late steps may run Python code */
-};
-
-enum { VOLATILE = 4, FEW_OTHERS = 16 };
+enum { VOLATILE = 4 };
 
 void fg_memo_free(Memo *m)
 {
@@ -66,6 +27,7 @@ void fg_memo_free(Memo *m)
         PyMem_Free(m->alias[i].others);
     }
     PyMem_Free(m->fact);
+    PyMem_Free(m->packed);
     PyMem_Free(m->early);
     PyMem_Free(m->late);
     PyMem_Free(m->keep);
@@ -89,11 +51,6 @@ static bool has_check(const Node *node, enum Kind kind)
         if (node->checks[k].kind == kind)
             return true;
     return false;
-}
-
-static bool is_key(enum Access a)
-{
-    return a == A_KEY || a == A_MAPKEYAT;
 }
 
 /* Whether a child is reached by `a`. */
@@ -120,16 +77,31 @@ static void add_fact(Memo *m, enum Op op, Py_ssize_t node, Py_ssize_t id, PyObje
     *out = f;
 }
 
-/* Such a node's object is only known by its address; another may have been put there since. */
+/* Such a node's object is only known by its address; another may have been put there since. A function's globals and
+   the dicts of attributes are dicts in any case, and a function's closure is a tuple. */
 static bool only_pointed_at(const Node *node)
 {
-    return node->access == A_ARG || node->access == A_CELL || node->access == A_ITEM;
+    switch (node->access) {
+    case A_ARG:
+    case A_CELL:
+    case A_ITEM:
+    case A_CELLVAL:
+    case A_MFUNC:
+    case A_MSELF:
+    case A_FDEFAULTS:
+    case A_FKWDEFAULTS:
+    case A_ATTR:
+    case A_PROXIED:
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* Whether the type of the node's object is proven by the facts so far. */
 static bool typed(const Node *node)
 {
-    return node->last && (has_check(node, C_TYPE) || (keeps_type(node->last) && !only_pointed_at(node)));
+    return node->last && (has_check(node, C_TYPE) || node->typed || (keeps_type(node->last) && !only_pointed_at(node)));
 }
 
 /* Whether the object's dict lies at a place that depends on nothing but its type. */
@@ -141,15 +113,70 @@ static bool has_plain_slot(PyTypeObject *type)
 /* Whether the object is proven to be a dict, whose keys are such that its version proves what is in it. */
 static bool versioned(const Node *node)
 {
-    return node->last && PyDict_Check(node->last) && (!only_pointed_at(node) || has_check(node, C_TYPE)) &&
+    return node->last && PyDict_Check(node->last) && (!only_pointed_at(node) || has_check(node, C_TYPE) || node->typed) &&
            fg_stable_keys(node->last);
+}
+
+/* Where the object keeps what `access` gives, for the fields that C code keeps; NULL for none. */
+static PyObject **field_of(enum Access access, PyObject *obj)
+{
+    if (PyFunction_Check(obj)) {
+        PyFunctionObject *f = (PyFunctionObject *)obj;
+        return access == A_FCODE ? &f->func_code : access == A_FDEFAULTS ? &f->func_defaults :
+               access == A_FKWDEFAULTS ? &f->func_kwdefaults : access == A_FCLOSURE ? &f->func_closure :
+               access == A_FGLOBALS ? &f->func_globals : access == A_FDICT ? &f->func_dict : NULL;
+    }
+    if (PyCell_Check(obj) && access == A_CELLVAL)
+        return &((PyCellObject *)obj)->ob_ref;
+    if (Py_TYPE(obj) == &PyDictProxy_Type && access == A_PROXIED)
+        return &FG_PROXIED(obj);
+    if (PyMethod_Check(obj))
+        return access == A_MFUNC ? &((PyMethodObject *)obj)->im_func : access == A_MSELF ? &((PyMethodObject *)obj)->im_self : NULL;
+    return NULL;
+}
+
+/* The slot of an instance (__slots__) that the attribute lies in, as long as its class does not change; NULL for none. */
+static PyObject **slot_of(PyObject *obj, PyObject *name)
+{
+    PyTypeObject *type = Py_TYPE(obj);
+    PyObject *descriptor = type->tp_getattro == PyObject_GenericGetAttr ? _PyType_Lookup(type, name) : NULL;
+    if (!descriptor || Py_TYPE(descriptor) != &PyMemberDescr_Type || !fg_type_version((PyObject *)type))
+        return NULL;
+    PyMemberDef *member = ((PyMemberDescrObject *)descriptor)->d_member;
+    return member->type == T_OBJECT_EX && PyType_IsSubtype(type, ((PyDescrObject *)descriptor)->d_type) ?
+           (PyObject **)((char *)obj + member->offset) : NULL;
+}
+
+static void slot_fact(Memo *m, Py_ssize_t i, PyObject **slot)
+{
+    Fact *f;
+    add_fact(m, F_SLOT, i, RUN_UNKNOWN, *slot, &f);
+    f->as.slot = slot;
+}
+
+static void version_fact(Memo *m, enum Op op, Py_ssize_t i, PyObject *type)
+{
+    Fact *f;
+    add_fact(m, op, i, RUN_UNKNOWN, type, &f);
+    f->as.version = fg_type_version(type);
+}
+
+/* Objects that facts prove to be the ones they were, and that were the same one, are the same one. */
+static bool only_known_aliases(const Program *p, const Node *node)
+{
+    for (Py_ssize_t k = 0; k < node->count; k++) {
+        const Check *c = &node->checks[k];
+        if (c->kind != C_ALIAS || !p->nodes[c->indexes[0]].fixed || !p->nodes[c->indexes[1]].fixed)
+            return false;
+    }
+    return true;
 }
 
 /* Emits the fact that proves the node's object, given its parent's; false where there is none. */
 static bool prove(Program *p, Memo *m, Py_ssize_t i)
 {
     Node *node = &p->nodes[i], *parent = node->parent >= 0 ? &p->nodes[node->parent] : NULL;
-    PyObject *v = node->last;
+    PyObject *v = node->last, **slot;
     Fact *f;
     if (parent && !parent->fixed)
         return false;
@@ -175,11 +202,8 @@ static bool prove(Program *p, Memo *m, Py_ssize_t i)
     case A_DICT:
         if (!typed(parent) || !has_plain_slot(Py_TYPE(parent->last)))
             return false;
-        PyObject **slot = _PyObject_GetDictPtr(parent->last);
-        if (slot) {
-            add_fact(m, F_SLOT, i, RUN_UNKNOWN, v, &f);
-            f->as.slot = slot;
-        }
+        if ((slot = _PyObject_GetDictPtr(parent->last)))
+            slot_fact(m, i, slot);
         return true;
     case A_KEY:
         return node->simple && versioned(parent);
@@ -193,6 +217,34 @@ static bool prove(Program *p, Memo *m, Py_ssize_t i)
         return true;
     case A_TYPE:
         return typed(parent);
+    case A_NONE:
+        return only_known_aliases(p, node);
+    case A_PROXIED:
+    case A_FCODE:
+    case A_FDEFAULTS:
+    case A_FKWDEFAULTS:
+    case A_FCLOSURE:
+    case A_FGLOBALS:
+    case A_FDICT:
+    case A_CELLVAL:
+    case A_MFUNC:
+    case A_MSELF:
+        slot = typed(parent) ? field_of(node->access, parent->last) : NULL;
+        if (slot)
+            slot_fact(m, i, slot);
+        return slot != NULL;
+    case A_TYPEATTR:
+        if (only_pointed_at(parent) || !PyType_Check(parent->last) || !fg_type_version(parent->last))
+            return false;
+        version_fact(m, F_LOOKUP, i, parent->last);
+        return true;
+    case A_ATTR:
+        slot = v && typed(parent) ? slot_of(parent->last, node->arg) : NULL;
+        if (!slot)
+            return false;
+        version_fact(m, F_CLASS, i, (PyObject *)Py_TYPE(parent->last));
+        slot_fact(m, i, slot);
+        return true;
     default:
         return false;
     }
@@ -224,7 +276,7 @@ static bool implied(const Check *c, const Node *node, bool by_version, bool vers
 static bool wants_version(const Program *p, const Memo *m, Py_ssize_t i)
 {
     const Node *node = &p->nodes[i];
-    return versioned(node) && (has_child(p, m, i, is_key) || has_check(node, C_KEYS) || has_check(node, C_HASKEY) ||
+    return versioned(node) && (has_child(p, m, i, fg_is_key) || has_check(node, C_KEYS) || has_check(node, C_HASKEY) ||
                                has_check(node, C_NOKEY));
 }
 
@@ -251,6 +303,7 @@ static void state_check(Node *node, Memo *m, Py_ssize_t i, Check *c)
     else {
         add_fact(m, c->kind == C_TENSOR ? F_TENSOR : F_CHECK, i, c->id, v, &f);
         f->as.check = c;
+        m->packed_size += c->kind == C_TENSOR ? fg_packed_size(c->payload) : 0;
     }
 }
 
@@ -259,10 +312,17 @@ static void state_checks(Program *p, Memo *m, Py_ssize_t i)
 {
     Node *node = &p->nodes[i];
     PyObject *v = node->last;
-    bool by_version = is_key(node->access), version = wants_version(p, m, i);
+    bool by_version = fg_is_key(node->access) || node->access == A_TYPEATTR, version;
     Fact *f;
-    if (!v)
+    if (!v || node->access == A_NONE)
         return;
+    if (only_pointed_at(node) && node->access != A_ARG && node->access != A_CELL && !has_check(node, C_TYPE) &&
+        m->first[i] != m->first[i + 1] && !PyType_HasFeature(Py_TYPE(v), Py_TPFLAGS_HEAPTYPE)) {
+        add_fact(m, F_TYPE, i, RUN_UNKNOWN, v, &f); /* what hangs off it relies on that */
+        f->as.type = Py_TYPE(v);
+        node->typed = 1;
+    }
+    version = wants_version(p, m, i);
     for (Py_ssize_t k = 0; k < node->count; k++)
         if (node->checks[k].kind == C_TYPE && !(by_version && keeps_type(v))) {
             add_fact(m, F_TYPE, i, node->checks[k].id, v, &f);
@@ -378,7 +438,7 @@ static bool fill(Program *p, Memo *m, const FgFrameView *view, PyObject *const *
         Node *node = &p->nodes[i];
         node->last = values[i];
         node->type = values[i] ? Py_TYPE(values[i]) : NULL;
-        node->early = 0;
+        node->early = node->typed = 0;
         node->fixed = prove(p, m, i);
         if (!node->fixed) {
             evaluate_each_time(p, m, i);
@@ -403,6 +463,23 @@ static bool fill(Program *p, Memo *m, const FgFrameView *view, PyObject *const *
     return true;
 }
 
+/* What tensors are compared with lies in one piece, in the order of the facts. */
+static bool pack(Memo *m)
+{
+    m->packed = PyMem_Malloc(m->packed_size + 1);
+    if (!m->packed)
+        return false;
+    char *place = m->packed;
+    for (Py_ssize_t i = 0; i < m->facts; i++)
+        if (m->fact[i].op == F_TENSOR) {
+            PyObject *spec = m->fact[i].as.check->payload;
+            fg_pack(spec, (FgPacked *)place);
+            m->fact[i].as.packed = (FgPacked *)place;
+            place += fg_packed_size(spec);
+        }
+    return true;
+}
+
 void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
 {
     if (p->running || p->n > 1000000)
@@ -422,7 +499,7 @@ void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
     Memo *m = PyMem_Calloc(1, sizeof *m);
     if (!m)
         return;
-    m->fact = PyMem_Calloc(2 * n + checks, sizeof *m->fact);
+    m->fact = PyMem_Calloc(4 * n + checks, sizeof *m->fact);
     m->early = PyMem_Calloc(n, sizeof *m->early);
     m->late = PyMem_Calloc(n + checks, sizeof *m->late);
     m->keep = PyMem_Calloc(n + checks + slots, sizeof *m->keep);
@@ -433,220 +510,10 @@ void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
         /* Facts are many and stay: the rest of the room is given back. */
         Fact *fitting = PyMem_Realloc(m->fact, (size_t)(m->facts + 1) * sizeof *fitting);
         m->fact = fitting ? fitting : m->fact;
-        p->memo = m;
-        return;
+        if (pack(m)) {
+            p->memo = m;
+            return;
+        }
     }
     fg_memo_free(m);
-}
-
-/* -- running */
-
-/* The dict changed: what hangs off it is looked up again. */
-static bool refresh(Program *p, Fact *f)
-{
-    Memo *m = p->memo;
-    PyObject *dict = f->obj;
-    Node *node = &p->nodes[f->node];
-    const FgFrameView none = {NULL, 0, NULL};
-    if (!PyDict_Check(dict) || Py_TYPE(dict) != node->type || !fg_stable_keys(dict))
-        return false;
-    for (Py_ssize_t k = 0; k < node->count; k++)
-        if (fg_is_pure(&node->checks[k], dict) && fg_holds(&node->checks[k], dict, NULL) != 1)
-            return false;
-    for (int at = m->first[f->node]; at < m->first[f->node + 1]; at++) {
-        Node *child = &p->nodes[m->child[at]];
-        if (!child->fixed || !is_key(child->access))
-            continue;
-        PyObject *v = NULL;
-        if (fg_access(child, dict, &none, &v) < 0)
-            PyErr_Clear();
-        Py_XDECREF(v); /* the dict holds it */
-        if (v != child->last || (v && Py_TYPE(v) != child->type)) {
-            p->suspect = m->child[at];
-            return false;
-        }
-        for (Py_ssize_t k = 0; k < child->count; k++) {
-            Check *c = &child->checks[k];
-            if (fg_is_pure(c, v) && !fg_looks_around(c) && fg_holds(c, v, NULL) != 1)
-                return false;
-        }
-    }
-    f->as.version = FG_DICT_VERSION(dict);
-    return true;
-}
-
-static PyObject *cell_contents(const FgFrameView *view, Py_ssize_t index)
-{
-    PyObject *closure = view->fn->func_closure;
-    return closure && index < PyTuple_GET_SIZE(closure) ? PyCell_GET(PyTuple_GET_ITEM(closure, index)) : NULL;
-}
-
-static bool item_is(PyObject *sequence, Py_ssize_t index, PyObject *item)
-{
-    if (PyList_CheckExact(sequence))
-        return index < PyList_GET_SIZE(sequence) && PyList_GET_ITEM(sequence, index) == item;
-    return PyTuple_CheckExact(sequence) && index < PyTuple_GET_SIZE(sequence) && PyTuple_GET_ITEM(sequence, index) == item;
-}
-
-static bool fact_holds(Program *p, Fact *f, const FgFrameView *view)
-{
-    Node *node = &p->nodes[f->node];
-    switch (f->op) {
-    case F_GLOBALS:
-        return view->fn->func_globals == f->obj;
-    case F_BUILTINS:
-        return view->fn->func_builtins == f->obj;
-    case F_ALIVE:
-        return fg_held(node->arg, 1) == f->obj;
-    case F_ARG:
-        return node->index < view->n && view->args[node->index] == f->obj;
-    case F_CELL:
-        return cell_contents(view, node->index) == f->obj;
-    case F_ITEM:
-        return item_is(f->obj, f->as.n, node->last);
-    case F_TYPE:
-        return Py_TYPE(f->obj) == f->as.type;
-    case F_SLOT:
-        return *f->as.slot == f->obj;
-    case F_VERSION:
-        return FG_DICT_VERSION(f->obj) == f->as.version || refresh(p, f);
-    case F_LEN:
-        return PyDict_GET_SIZE(f->obj) == f->as.n;
-    case F_TENSOR:
-        return fg_tensor_matches(f->as.check->payload, f->obj) == 1;
-    default:
-        return fg_holds(f->as.check, f->obj, NULL) == 1;
-    }
-}
-
-static Py_ssize_t run_facts(Program *p, const FgFrameView *view)
-{
-    Fact *f = p->memo->fact, *end = f + p->memo->facts;
-    for (; f < end; f++)
-        if (!fact_holds(p, f, view)) {
-            if (f->id == RUN_UNKNOWN && p->suspect < 0)
-                p->suspect = f->node;
-            return f->id;
-        }
-    return RUN_HOLDS;
-}
-
-static inline PyObject *value_of(const Program *p, PyObject *const *values, Py_ssize_t i)
-{
-    const Node *node = &p->nodes[i];
-    return node->fixed ? node->last : values[node->place];
-}
-
-static bool no_alias(const Program *p, const Alias *a, PyObject *const *values)
-{
-    PyObject *small[FEW_OTHERS], **found = a->count <= FEW_OTHERS ? small : PyMem_Malloc((size_t)a->count * sizeof *found);
-    if (!found)
-        return false;
-    bool ok = true;
-    for (Py_ssize_t i = 0; ok && i < a->count; i++) {
-        PyObject *v = found[i] = value_of(p, values, a->others[i]);
-        size_t slot = FG_POINTER_HASH(v) & a->mask;
-        while (v && a->table[slot] && a->table[slot] != v)
-            slot = (slot + 1) & a->mask;
-        ok = !v || !a->table[slot];
-    }
-    ok = ok && fg_distinct(found, a->count);
-    if (found != small)
-        PyMem_Free(found);
-    return ok;
-}
-
-static int shape_holds(const Program *p, const Check *c, PyObject *const *values)
-{
-    PyObject *small[FEW_OTHERS], **found = c->n <= FEW_OTHERS ? small : PyMem_Malloc((size_t)c->n * sizeof *found);
-    if (!found)
-        return 0;
-    int ok = 1;
-    for (Py_ssize_t i = 0; ok && i < c->n; i++) {
-        found[i] = value_of(p, values, c->indexes[i]);
-        ok = found[i] != NULL;
-    }
-    ok = ok ? fg_shape_holds(c->shape, found) : 0;
-    if (found != small)
-        PyMem_Free(found);
-    return ok;
-}
-
-static int check_holds(Program *p, Check *c, PyObject *value, PyObject *const *values)
-{
-    if (c->kind == C_SHAPE)
-        return shape_holds(p, c, values);
-    if (c->kind == C_ALIAS) {
-        PyObject *a = value_of(p, values, c->indexes[0]);
-        return a && a == value_of(p, values, c->indexes[1]);
-    }
-    if (c->kind == C_NOALIAS)
-        for (Py_ssize_t i = 0; i < p->memo->aliases; i++)
-            if (p->memo->alias[i].check == c)
-                return no_alias(p, &p->memo->alias[i], values);
-    return fg_holds(c, value, NULL);
-}
-
-static Py_ssize_t run_step(Program *p, const Step *s, const FgFrameView *view, PyObject **values)
-{
-    Node *node = &p->nodes[s->node];
-    Check *first = node->checks, *end = node->checks + node->count;
-    PyObject *value = node->last;
-    if (s->check) {
-        first = s->check;
-        end = first + 1;
-    }
-    else {
-        PyObject *base = node->parent >= 0 ? value_of(p, values, node->parent) : NULL;
-        if ((node->parent < 0 || base) && fg_access(node, base, view, &values[node->place]) < 0)
-            return RUN_ERROR;
-        value = values[node->place];
-    }
-    for (Check *c = first; c < end; c++) {
-        int ok = check_holds(p, c, value, values);
-        if (ok != 1)
-            return ok < 0 ? RUN_ERROR : c->kind == C_ID && !fg_held(c->payload, c->weak) ? RUN_UNKNOWN : c->id;
-    }
-    return RUN_HOLDS;
-}
-
-static Py_ssize_t run_late(Program *p, const FgFrameView *view, PyObject **values)
-{
-    Memo *m = p->memo;
-    Py_ssize_t result = RUN_HOLDS;
-    if (m->python)
-        for (Py_ssize_t i = 0; i < m->keeps; i++)
-            Py_INCREF(p->nodes[m->keep[i]].last);
-    for (Py_ssize_t i = 0; result == RUN_HOLDS && i < m->lates; i++)
-        result = run_step(p, &m->late[i], view, values);
-    if (m->python)
-        for (Py_ssize_t i = 0; i < m->keeps; i++)
-            Py_DECREF(p->nodes[m->keep[i]].last);
-    return result;
-}
-
-Py_ssize_t fg_memo_run(Program *p, const FgFrameView *view)
-{
-    Memo *m = p->memo;
-    PyObject *small[32], **values = m->places <= 32 ? small : PyMem_Malloc((size_t)m->places * sizeof *values);
-    if (!values) {
-        PyErr_NoMemory();
-        return RUN_ERROR;
-    }
-    memset(values, 0, (size_t)m->places * sizeof *values);
-    p->running++; /* nobody builds another memo meanwhile */
-    p->suspect = -1;
-    Py_ssize_t result = RUN_HOLDS;
-    for (Py_ssize_t i = 0; result == RUN_HOLDS && i < m->earlies; i++)
-        result = run_step(p, &m->early[i], view, values);
-    if (result == RUN_HOLDS)
-        result = run_facts(p, view);
-    if (result == RUN_HOLDS && m->lates)
-        result = run_late(p, view, values);
-    for (Py_ssize_t i = 0; i < m->places; i++)
-        Py_XDECREF(values[i]);
-    p->running--;
-    if (values != small)
-        PyMem_Free(values);
-    return result;
 }

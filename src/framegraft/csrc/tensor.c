@@ -1,26 +1,15 @@
 /* Tensor metadata, read through field offsets that calibrate.py found and verified, and torch's thread-local state. */
 #define _GNU_SOURCE
 #include "guards.h"
+#include "tensor.h"
 #include <dlfcn.h>
 #include <string.h>
 
-static struct {
-    int ready, cdata, keys, dtype, device, ndim, meta, rg, grad_fn, inlined;
-} at;
+FgOffsets fg_at;
 static PyObject *slow_spec;  /* callable(tensor) -> comparable facts, where the fields are not known */
 static PyObject *slow_state; /* callable() -> comparable facts */
 
 static PyTypeObject *tensor_type;
-
-/* By memcpy: nothing says that a field found at some offset is aligned. */
-#define READ(T, p, o)                                                                                                  \
-    ({                                                                                                                 \
-        T read_;                                                                                                       \
-        memcpy(&read_, (const char *)(p) + (o), sizeof read_);                                                         \
-        read_;                                                                                                         \
-    })
-
-#define ANY INT64_MIN
 
 static bool state_is_native(PyObject *snapshot);
 
@@ -36,27 +25,13 @@ struct FgTensorSpec {
     int64_t *sizes; /* ndim sizes, then ndim strides */
 };
 
-static const int64_t *sizes_of(const char *impl, int64_t ndim, const int64_t **strides)
-{
-    bool inlined = ndim <= at.inlined;
-    const int64_t *s = inlined ? (const int64_t *)(impl + at.ndim + 8) : READ(const int64_t *, impl, at.ndim + 8);
-    *strides = s + (inlined ? at.inlined : ndim);
-    return s;
-}
-
-static bool grad_of(const char *impl)
-{
-    const char *meta = READ(const char *, impl, at.meta);
-    return meta && (READ(uint8_t, meta, at.rg) || READ(void *, meta, at.grad_fn));
-}
-
 PyObject *fg_calibrate(PyObject *self, PyObject *args)
 {
     PyObject *type;
-    if (!PyArg_ParseTuple(args, "O!iiiiiiiii", &PyType_Type, &type, &at.cdata, &at.keys, &at.dtype, &at.device, &at.ndim, &at.meta, &at.rg,
-                          &at.grad_fn, &at.inlined))
+    if (!PyArg_ParseTuple(args, "O!iiiiiiiii", &PyType_Type, &type, &fg_at.cdata, &fg_at.keys, &fg_at.dtype, &fg_at.device, &fg_at.ndim, &fg_at.meta, &fg_at.rg,
+                          &fg_at.grad_fn, &fg_at.inlined))
         return NULL;
-    at.ready = at.cdata > 0;
+    fg_at.ready = fg_at.cdata > 0;
     Py_XSETREF(tensor_type, (PyTypeObject *)Py_NewRef(type));
     Py_RETURN_NONE;
 }
@@ -64,11 +39,11 @@ PyObject *fg_calibrate(PyObject *self, PyObject *args)
 /* The TensorImpl of a tensor; NULL with an error for anything else. */
 static const char *impl_of(PyObject *t)
 {
-    if (!at.ready || !tensor_type) {
+    if (!fg_at.ready || !tensor_type) {
         PyErr_SetString(PyExc_RuntimeError, "the native core is not calibrated");
         return NULL;
     }
-    const char *impl = PyObject_TypeCheck(t, tensor_type) ? READ(const char *, t, at.cdata) : NULL;
+    const char *impl = PyObject_TypeCheck(t, tensor_type) ? FG_READ(const char *, t, fg_at.cdata) : NULL;
     if (!impl)
         PyErr_Format(PyExc_TypeError, "tensor must be a tensor, not %.200s", Py_TYPE(t)->tp_name);
     return impl;
@@ -90,7 +65,7 @@ static PyObject *slow_facts(const FgTensorSpec *s, PyObject *t)
     return slow_spec ? PyObject_CallFunctionObjArgs(slow_spec, t, s->any, NULL) : NULL;
 }
 
-/* Sizes and strides that may be anything are kept as ANY. */
+/* Sizes and strides that may be anything are kept as FG_ANY. */
 static int forget(FgTensorSpec *s)
 {
     if (!s->any)
@@ -101,18 +76,18 @@ static int forget(FgTensorSpec *s)
     }
     for (int64_t i = 0; i < 2 * s->ndim; i++)
         if (PyTuple_GET_ITEM(s->any, i) == Py_True)
-            s->sizes[i] = ANY;
+            s->sizes[i] = FG_ANY;
     return 0;
 }
 
 int fg_tensor_extent(PyObject *value, bool stride, int dim, int64_t *out)
 {
-    if (at.ready && tensor_type && PyObject_TypeCheck(value, tensor_type)) {
-        const char *impl = READ(const char *, value, at.cdata);
-        int64_t ndim = impl ? READ(int64_t, impl, at.ndim) : 0;
+    if (fg_at.ready && tensor_type && PyObject_TypeCheck(value, tensor_type)) {
+        const char *impl = FG_READ(const char *, value, fg_at.cdata);
+        int64_t ndim = impl ? FG_READ(int64_t, impl, fg_at.ndim) : 0;
         if (dim >= ndim)
             return 0;
-        const int64_t *strides, *sizes = sizes_of(impl, ndim, &strides);
+        const int64_t *strides, *sizes = fg_sizes_of(impl, ndim, &strides);
         *out = stride ? strides[dim] : sizes[dim];
         return 1;
     }
@@ -130,7 +105,7 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     if (!PyArg_ParseTuple(args, "OU|O!", &t, &text, &PyTuple_Type, &any))
         return NULL;
     const char *impl = NULL;
-    if (at.ready && !(impl = impl_of(t)))
+    if (fg_at.ready && !(impl = impl_of(t)))
         return NULL;
     FgTensorSpec *s = PyObject_New(FgTensorSpec, &FgTensorSpec_Type);
     if (!s)
@@ -150,17 +125,17 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
         }
         return (PyObject *)s;
     }
-    s->keys = READ(uint64_t, impl, at.keys);
-    s->dtype = READ(uint16_t, impl, at.dtype);
-    s->device = READ(uint16_t, impl, at.device);
-    s->requires_grad = grad_of(impl);
-    s->ndim = READ(int64_t, impl, at.ndim);
+    s->keys = FG_READ(uint64_t, impl, fg_at.keys);
+    s->dtype = FG_READ(uint16_t, impl, fg_at.dtype);
+    s->device = FG_READ(uint16_t, impl, fg_at.device);
+    s->requires_grad = fg_grad_of(impl);
+    s->ndim = FG_READ(int64_t, impl, fg_at.ndim);
     s->sizes = PyMem_Malloc(sizeof(int64_t) * (size_t)(2 * s->ndim + 1));
     if (!s->sizes) {
         Py_DECREF(s);
         return PyErr_NoMemory();
     }
-    const int64_t *strides, *sizes = sizes_of(impl, s->ndim, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
     memcpy(s->sizes, sizes, sizeof(int64_t) * (size_t)s->ndim);
     memcpy(s->sizes + s->ndim, strides, sizeof(int64_t) * (size_t)s->ndim);
     if (forget(s) < 0) {
@@ -183,16 +158,33 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
         Py_DECREF(facts);
         return same;
     }
-    const char *impl = READ(const char *, value, at.cdata);
-    if (!impl || READ(uint64_t, impl, at.keys) != s->keys || READ(uint16_t, impl, at.dtype) != s->dtype ||
-        READ(uint16_t, impl, at.device) != s->device || READ(int64_t, impl, at.ndim) != s->ndim ||
-        grad_of(impl) != s->requires_grad)
+    const char *impl = FG_READ(const char *, value, fg_at.cdata);
+    if (!impl || FG_READ(uint64_t, impl, fg_at.keys) != s->keys || FG_READ(uint16_t, impl, fg_at.dtype) != s->dtype ||
+        FG_READ(uint16_t, impl, fg_at.device) != s->device || FG_READ(int64_t, impl, fg_at.ndim) != s->ndim ||
+        fg_grad_of(impl) != s->requires_grad)
         return 0;
-    const int64_t *strides, *sizes = sizes_of(impl, s->ndim, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
     for (int64_t i = 0; i < s->ndim; i++)
-        if ((sizes[i] != s->sizes[i] && s->sizes[i] != ANY) || (strides[i] != s->sizes[s->ndim + i] && s->sizes[s->ndim + i] != ANY))
+        if ((sizes[i] != s->sizes[i] && s->sizes[i] != FG_ANY) || (strides[i] != s->sizes[s->ndim + i] && s->sizes[s->ndim + i] != FG_ANY))
             return 0;
     return 1;
+}
+
+size_t fg_packed_size(PyObject *spec)
+{
+    return sizeof(FgPacked) + sizeof(int64_t) * 2 * (size_t)((FgTensorSpec *)spec)->ndim;
+}
+
+void fg_pack(PyObject *spec, FgPacked *out)
+{
+    const FgTensorSpec *s = (FgTensorSpec *)spec;
+    out->type = s->type;
+    out->keys = s->keys;
+    out->dtype = s->dtype;
+    out->device = s->device;
+    out->requires_grad = s->requires_grad;
+    out->ndim = s->ndim;
+    memcpy(out->sizes, s->sizes, sizeof(int64_t) * 2 * (size_t)s->ndim);
 }
 
 bool fg_metadata_is_native(PyObject *snapshot)
@@ -206,8 +198,8 @@ PyObject *fg_tensor_info(PyObject *self, PyObject *t)
     const char *impl = impl_of(t);
     if (!impl)
         return NULL;
-    int64_t n = READ(int64_t, impl, at.ndim);
-    const int64_t *strides, *sizes = sizes_of(impl, n, &strides);
+    int64_t n = FG_READ(int64_t, impl, fg_at.ndim);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, n, &strides);
     PyObject *a = PyTuple_New(n), *b = PyTuple_New(n);
     for (int64_t i = 0; a && b && i < n; i++) {
         PyObject *x = PyLong_FromLongLong(sizes[i]), *y = PyLong_FromLongLong(strides[i]);
@@ -225,8 +217,8 @@ PyObject *fg_tensor_info(PyObject *self, PyObject *t)
         Py_XDECREF(b);
         return NULL;
     }
-    return Py_BuildValue("KiiNNN", (unsigned long long)READ(uint64_t, impl, at.keys), (int)READ(uint16_t, impl, at.dtype),
-                         (int)READ(uint16_t, impl, at.device), PyBool_FromLong(grad_of(impl)), a, b);
+    return Py_BuildValue("KiiNNN", (unsigned long long)FG_READ(uint64_t, impl, fg_at.keys), (int)FG_READ(uint16_t, impl, fg_at.dtype),
+                         (int)FG_READ(uint16_t, impl, fg_at.device), PyBool_FromLong(fg_grad_of(impl)), a, b);
 }
 
 static void spec_dealloc(PyObject *self)

@@ -128,6 +128,9 @@ int fg_access(Node *node, PyObject *base, const FgFrameView *view, PyObject **va
     case A_MSELF:
         v = PyMethod_Check(base) ? PyMethod_GET_SELF(base) : NULL;
         break;
+    case A_PROXIED:
+        v = Py_TYPE(base) == &PyDictProxy_Type ? FG_PROXIED(base) : NULL;
+        break;
     case A_STATE:
     case A_NONE:
         v = Py_None;
@@ -245,12 +248,41 @@ static int same_keys(PyObject *dict, PyObject *expected, bool simple)
     return same;
 }
 
+/* Whether neither the type nor a base of it has changed since the check held. */
+static bool same_version(const Check *check, PyTypeObject *type)
+{
+    return check->version && type->tp_version_tag == check->version && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG);
+}
+
+static unsigned int version_of(PyTypeObject *type)
+{
+    return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+}
+
+/* The very same bases in the same order. */
+static int same_mro(Check *check, PyObject *value)
+{
+    if (!PyType_Check(value))
+        return 0;
+    PyTypeObject *type = (PyTypeObject *)value;
+    if (same_version(check, type))
+        return 1;
+    PyObject *mro = type->tp_mro;
+    if (!mro || !PyTuple_Check(mro) || PyTuple_GET_SIZE(mro) != check->n)
+        return 0;
+    for (Py_ssize_t i = 0; i < check->n; i++)
+        if (PyTuple_GET_ITEM(mro, i) != fg_held(check->lookups[i].found, check->lookups[i].weak))
+            return 0;
+    check->version = version_of(type);
+    return 1;
+}
+
 static int type_lookups(Check *check, PyObject *value)
 {
     if (!PyType_Check(value))
         return 0;
     PyTypeObject *type = (PyTypeObject *)value;
-    if (check->version && type->tp_version_tag == check->version && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG))
+    if (same_version(check, type))
         return 1;
     for (Py_ssize_t i = 0; i < check->n; i++) {
         LookUp *l = &check->lookups[i];
@@ -259,7 +291,7 @@ static int type_lookups(Check *check, PyObject *value)
             return 0;
     }
     /* The look-ups have given the type a tag, if there are tags left. */
-    check->version = PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+    check->version = version_of(type);
     return 1;
 }
 
@@ -355,6 +387,8 @@ int fg_holds(Check *c, PyObject *value, PyObject *const *values)
         return r < 0 ? fg_forgive() : r == (c->payload == Py_True);
     case C_TYPEVER:
         return type_lookups(c, value);
+    case C_MRO:
+        return same_mro(c, value);
     case C_TENSOR:
         r = fg_tensor_matches(c->payload, value);
         return r < 0 ? fg_forgive() : r;
@@ -452,7 +486,47 @@ static Py_ssize_t run_node(Program *p, Node *node, const FgFrameView *view, PyOb
     return RUN_HOLDS;
 }
 
-static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value)
+void fg_inputs_clear(FgInputs *inputs)
+{
+    if (!inputs->items)
+        return;
+    PyObject **items = inputs->items;
+    inputs->items = NULL; /* letting go of an object may run code */
+    for (Py_ssize_t i = 0; i < inputs->n; i++)
+        Py_XDECREF(items[i]);
+    if (items != inputs->small + 1)
+        PyMem_Free(items - 1);
+}
+
+bool fg_inputs_reserve(FgInputs *inputs, const Program *p)
+{
+    PyObject **room = p->inputs_n <= FG_FEW_INPUTS ? inputs->small : PyMem_Malloc((size_t)(p->inputs_n + 1) * sizeof *room);
+    if (!room) {
+        PyErr_NoMemory();
+        return false;
+    }
+    inputs->items = room + 1;
+    inputs->n = p->inputs_n;
+    return true;
+}
+
+static Py_ssize_t hand_out(Program *p, PyObject *const *values, FgInputs *inputs)
+{
+    if (!fg_inputs_reserve(inputs, p))
+        return RUN_ERROR;
+    bool all = true;
+    for (Py_ssize_t i = 0; i < p->inputs_n; i++) {
+        inputs->items[i] = Py_XNewRef(values[p->inputs[i]]);
+        all = all && inputs->items[i];
+    }
+    if (!all) {
+        fg_inputs_clear(inputs);
+        PyErr_SetString(PyExc_SystemError, "no guard proves that an input of the graph is there");
+    }
+    return all ? RUN_HOLDS : RUN_ERROR;
+}
+
+static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value, FgInputs *inputs)
 {
     PyObject *small[256], **values = p->n <= 256 ? small : PyMem_Malloc(sizeof *values * (size_t)p->n);
     if (!values) {
@@ -466,6 +540,8 @@ static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value)
     }
     if (result == RUN_HOLDS)
         fg_memo_build(p, view, values);
+    if (result == RUN_HOLDS && inputs)
+        result = hand_out(p, values, inputs);
     if (value)
         *value = result == RUN_HOLDS ? NULL : Py_NewRef(i && values[i - 1] ? values[i - 1] : fg_missing);
     while (i-- > 0)
@@ -475,14 +551,15 @@ static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value)
     return result;
 }
 
-Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value)
+Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value,
+                          FgInputs *inputs)
 {
     Program *p = (Program *)program;
     FgFrameView view = {args, n, fn};
     if (p->memo && !value) {
-        Py_ssize_t result = fg_memo_run(p, &view);
+        Py_ssize_t result = fg_memo_run(p, &view, inputs);
         if (result != RUN_UNKNOWN)
             return result;
     }
-    return walk(p, &view, value);
+    return walk(p, &view, value, inputs);
 }

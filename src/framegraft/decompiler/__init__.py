@@ -6,7 +6,10 @@ import __future__
 import ast
 from types import CodeType, FunctionType, MethodType
 
+from ..bytecode.ir import Instruction
 from ..errors import DecompileError
+from .emitted import Emitter, is_emitted
+from .resumed import untangled
 from .unparse import unparse
 from .verify import check, recompile
 from .walker import Walker
@@ -33,7 +36,25 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
     future = code.co_flags & _FUTURE
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
     try:
-        walker = Walker(code)
+        return _compiled(code, name, future)
+    except DecompileError:
+        if not is_emitted(code):
+            raise
+    for insts in untangled(code):
+        try:
+            return _compiled(code, name, future, insts)
+        except DecompileError:
+            pass
+    return _emitted(code, name, future)
+
+
+def _compiled(code: CodeType, name: str, future: int, insts: list[Instruction] | None = None) -> str:
+    """For code that the compiler made: proven by comparing it with what the source is compiled to.
+
+    ``insts``: instructions that do the same as the code's, to decompile in their place.
+    """
+    try:
+        walker = Walker(code, None, insts)
         walker.walk_body()
         tree = ast.Module([walker.function_node(None, name)], [])
     except DecompileError:
@@ -42,19 +63,33 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
         raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
     if walker.has_lines:
         try:
-            return _proven(tree, True, code, name, future)
+            return _proven(tree, True, code, name, future, insts)
         except DecompileError:
             pass
-    return _proven(tree, False, code, name, future)
+    return _proven(tree, False, code, name, future, insts)
 
 
-def _proven(tree: ast.Module, lines: bool, code: CodeType, name: str, future: int) -> str:
+def _emitted(code: CodeType, name: str, future: int) -> str:
+    """For code that the engine made, which no source is compiled to: right by construction."""
+    try:
+        walker = Emitter(code)
+        walker.walk_body()
+        source = unparse(ast.Module([walker.function_node(None, name)], []))
+        recompile(source, code, name, future)
+    except DecompileError:
+        raise
+    except Exception as error:
+        raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
+    return source
+
+
+def _proven(tree: ast.Module, lines: bool, code: CodeType, name: str, future: int, insts: list[Instruction] | None) -> str:
     try:
         source = unparse(tree, lines)
         made = recompile(source, code, name, future)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
-    check(code, made)
+    check(code, made, insts=insts)
     return source
 
 

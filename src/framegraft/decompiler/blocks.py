@@ -141,7 +141,7 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
         if behind < 0:
             break
         at = g.resolve(behind)
-        if b.kind == "for" and at == b.brk and not crossed:
+        if b.kind == "for" and breaks(g, at, b) and not crossed:
             return "statement", -1, ast.Break()
         crossed = crossed or b.is_loop
         if b is block:
@@ -152,7 +152,7 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
         if not crossed and outer.is_loop:
             if at in outer.cont:
                 return "statement", -1, ast.Continue()
-            if outer.kind == "while" and at == outer.brk:
+            if outer.kind == "while" and breaks(g, at, outer):
                 return "statement", -1, ast.Break()
         if not crossed and outer.kind == "try" and continues(at, outer):
             return "statement", -1, ast.Continue()
@@ -164,6 +164,12 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
     if first < 0 or block.is_loop:
         return "unknown", -1, None
     return "end", first, None
+
+
+def breaks(g: Graph, i: int, loop: Block) -> bool:
+    """Whether ``i`` is what comes behind ``loop``, or a copy of the end of the ``finally`` body that the loop ends."""
+    brk = loop.brk
+    return i == brk or brk >= 0 and g.ops[i] == g.ops[brk] == "RERAISE" and g.depth[i] == g.depth[brk] and g.handler[i] == g.handler[brk]
 
 
 def continues(i: int, block: Block | None) -> bool:

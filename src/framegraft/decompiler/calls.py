@@ -41,7 +41,7 @@ def call_ex(w: Any, inst: Any, stack: list, out: Any) -> None:
     packed = as_expr(stack.pop())
     function = stack.pop()
     arguments: list[ast.expr]
-    if isinstance(packed, ast.Tuple) and (not packed.elts or getattr(packed, "unpacked", False)):
+    if isinstance(packed, ast.Tuple) and (getattr(packed, "unpacked", False)):
         arguments = list(packed.elts)
     elif isinstance(packed, ast.Tuple) and inst.arg:
         arguments = list(packed.elts)  # f(1, **k): the positional arguments are a tuple that is built or a constant

@@ -23,6 +23,8 @@ def constant(value: Any) -> ast.expr | None:
     if kind is complex:
         if value.real == 0 and math.copysign(1, value.real) > 0 and math.copysign(1, value.imag) > 0:
             return ast.Constant(value)
+        if value.real == 0 and math.copysign(1, value.real) < 0 and math.copysign(1, value.imag) < 0:
+            return ast.UnaryOp(ast.USub(), ast.Constant(-value))
         imag = ast.Constant(complex(0, abs(value.imag)))
         real = constant(value.real)
         return ast.BinOp(real, ast.Add() if math.copysign(1, value.imag) > 0 else ast.Sub(), imag)  # type: ignore[arg-type]

@@ -164,15 +164,23 @@ def build_map_keys(w: Any, inst: Any, stack: list, out: Any) -> None:
 def build_string(w: Any, inst: Any, stack: list, out: Any) -> None:
     values: list[ast.expr] = []
     for part in pop_n(stack, inst.arg):
-        values += part.values if isinstance(part, ast.JoinedStr) else [part]
+        values += _parts(part)
     stack.append(ast.JoinedStr(values))
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.JoinedStr):
+        return node.values
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return [node]
+    return [ast.FormattedValue(node, -1, None)]  # a string made before
 
 
 def format_value(w: Any, inst: Any, stack: list, out: Any) -> None:
     conversion, has_spec = inst.arg
     spec = pop(stack) if has_spec else None
     if spec is not None and not isinstance(spec, ast.JoinedStr):
-        spec = ast.JoinedStr([spec])
+        spec = ast.JoinedStr(_parts(spec))
     stack.append(ast.JoinedStr([ast.FormattedValue(pop(stack), ord(conversion) if conversion else -1, spec)]))
 
 

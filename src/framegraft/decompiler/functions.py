@@ -148,7 +148,7 @@ class Functions:
         while True:
             statement = [s for s in statement if not isinstance(s, ast.Return)] if not loops else statement
             node = statement[0] if statement else None
-            if len(statement) == 2 and loops and isinstance(node, ast.Assign) and len(node.targets) == 1:
+            if len(statement) > 1 and loops and isinstance(node, ast.Assign) and len(node.targets) == 1:
                 # ``for x in [value]`` is compiled to a mere store
                 loops.append(ast.comprehension(node.targets[0], ast.List([node.value], ast.Load()), [], 0))
                 statement = statement[1:]

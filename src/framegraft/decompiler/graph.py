@@ -48,9 +48,9 @@ def thread(insts: list[Instruction]) -> tuple[list[Instruction], bool]:
 class Graph:
     """Instructions of one code object and what is derived from them, most of it on demand."""
 
-    def __init__(self, code: CodeType) -> None:
+    def __init__(self, code: CodeType, insts: list[Instruction] | None = None) -> None:
         self.code = code
-        self.insts, self.has_lines = thread(remove_unreachable(decode(code)))  # a condition that is on several lines
+        self.insts, self.has_lines = thread(insts or remove_unreachable(decode(code)))  # a condition that is on several lines
         self.n = len(self.insts)
         self.depth: list[int] = stack_depths(self.insts)  # type: ignore[assignment]
         self.ops = [inst.op for inst in self.insts]

@@ -75,6 +75,11 @@ class Unpacked(Item):
     def __init__(self, group: Group) -> None:
         self.group = group
 
+    def expr(self) -> ast.expr:
+        if self.group.count != 1 or self.group.star >= 0:
+            return super().expr()
+        return ast.Starred(as_expr(self.group.source), ast.Load())  # the annotation of ``*args: *Types``
+
 
 class Iter(Item):
     """An iterator: what a ``for`` goes through."""
@@ -152,7 +157,7 @@ class Code(Item):
 class Function(Item):
     """What MAKE_FUNCTION left: a function, a lambda, a comprehension or a class body."""
 
-    __slots__ = ("code", "defaults", "kwdefaults", "annotations", "owner")
+    __slots__ = ("code", "defaults", "kwdefaults", "annotations", "owner", "closure")
 
     def __init__(self, code: CodeType, owner: Any) -> None:
         self.code = code
@@ -160,6 +165,7 @@ class Function(Item):
         self.defaults: list[ast.expr] = []
         self.kwdefaults: dict[str, ast.expr] = {}
         self.annotations: dict[str, ast.expr] = {}
+        self.closure: ast.expr | None = None
 
     def expr(self) -> ast.expr:
         return self.owner.lambda_expr(self)

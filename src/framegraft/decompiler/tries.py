@@ -10,7 +10,7 @@ import ast
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
-from .blocks import Block, awaited
+from .blocks import Block, awaited, peel
 from .items import Mark, Slot, as_expr
 from .stores import Impure
 
@@ -209,7 +209,9 @@ class Tries:
             name, at = self.exception_name(start, clause, below)
             clause.handler = self.star_cleanup(at, g.handler[test])
             after = g.next(dropped)
-            statements, _ = self.region(at, clause, frozenset((after,)), below)
+            statements: list[ast.stmt] = []
+            if name is None or g.resolve(peel(g, at, clause, False)) != after:  # else the body is empty
+                statements, _ = self.region(at, clause, frozenset((after,)), below)
             handlers.append(ast.ExceptHandler(kind, name, statements or [ast.Pass()]))
             at = after
         end = self.behind_star(at)

@@ -16,11 +16,14 @@ from .scopes import parameter_count
 _FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x200
 _PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
 # Operations that cannot raise: which handler covers them does not matter.
-_QUIET = frozenset(("LOAD_CONST", "POP_TOP", "COPY", "SWAP", "RETURN_VALUE", "STORE_FAST", "JUMP", "RETURN_GENERATOR"))
+QUIET = frozenset(("LOAD_CONST", "POP_TOP", "COPY", "SWAP", "RETURN_VALUE", "STORE_FAST", "JUMP", "RETURN_GENERATOR"))
 
 
-def check(original: CodeType, made: CodeType, top: bool = True) -> None:
-    """DecompileError unless ``made`` has the signature of ``original`` and does the same on every way through it."""
+def check(original: CodeType, made: CodeType, top: bool = True, insts: list[Instruction] | None = None) -> None:
+    """DecompileError unless ``made`` has the signature of ``original`` and does the same on every way through it.
+
+    ``insts``: instructions that stand for those of ``original``.
+    """
     name = original.co_name
 
     def same(a: Any, b: Any, what: str) -> None:
@@ -32,7 +35,7 @@ def check(original: CodeType, made: CodeType, top: bool = True) -> None:
     same(sorted(original.co_freevars), sorted(made.co_freevars), "set of free variables")
     if not top:
         same(name, made.co_name, "name")
-    a, b = instructions_of(original), instructions_of(made)
+    a, b = insts or instructions_of(original), instructions_of(made)
     seen: set[tuple[int, int]] = set()
     todo = [(a[0], b[0])] if a and b else []
     while todo:
@@ -42,7 +45,7 @@ def check(original: CodeType, made: CodeType, top: bool = True) -> None:
             continue
         seen.add((x.index, y.index))
         _same_operation(original, x, y, a)
-        if x.op not in _QUIET:
+        if x.op not in QUIET:
             h, k = x.handler, y.handler
             if (h is None) != (k is None) or h is not None and (h.depth, h.lasti) != (k.depth, k.lasti):  # type: ignore[union-attr]
                 raise DecompileError(f"{name}: another handler at offset {x.offset}")

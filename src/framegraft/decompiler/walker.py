@@ -11,8 +11,9 @@ import ast
 from types import CodeType
 from typing import Any
 
+from ..bytecode.ir import Instruction
 from ..errors import DecompileError
-from .blocks import NOWHERE, Block, awaited, continues, leave, peel
+from .blocks import NOWHERE, Block, awaited, breaks, continues, leave, peel
 from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
@@ -28,10 +29,10 @@ from .tries import Tries
 class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
     """Decompiles one code object; code objects inside of it get walkers of their own."""
 
-    def __init__(self, code: CodeType, parent: Walker | None = None) -> None:
+    def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None) -> None:
         self.code = code
         self.parent = parent
-        self.g = Graph(code)
+        self.g = Graph(code, insts)
         self.has_lines = self.g.has_lines
         self.budget = 40 * self.g.n + 4000
         self.is_genexpr = code.co_name == "<genexpr>"
@@ -161,7 +162,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
                 if i in block.cont:
                     out.append(ast.Continue())
                     return False, i
-                if block.kind == "while" and i == block.brk:
+                if block.kind == "while" and breaks(g, i, block):
                     out.append(ast.Break())
                     return False, i
             elif block.kind == "try" and not entering and continues(i, block):

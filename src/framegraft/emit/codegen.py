@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .. import _native
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
@@ -40,6 +41,7 @@ from ..model.value import (
     VariableTracker,
 )
 from ..semantics.functions import PartialVariable
+from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.torchops import StructVariable
 from .numbers import load_number
@@ -56,22 +58,56 @@ class Unreconstructible(GraphBreak):
         super().__init__("unreconstructible_value", what)
 
 
-def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any, raised: bool) -> BaseException:
-    """Called by transformed code: an exception that the trace made."""
+def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any, trace: tuple) -> BaseException:
+    """Called by transformed code: an exception that the trace made.
+
+    trace: where it was raised and what it passed, innermost first: (code, line); None is the calling frame's code.
+    """
+    raised = bool(trace)
     made = cls.__new__(cls, *args)
-    builtin = next(base for base in cls.__mro__ if base.__module__ == "builtins")
-    builtin.__init__(made, *args)  # sets what the class keeps in C: StopIteration.value, OSError.errno
+    for base in cls.__mro__:
+        init = base.__dict__.get("__init__")
+        if isinstance(init, types.WrapperDescriptorType):  # the one written in C: StopIteration's keeps ``value``
+            init(made, *args)
+            break
     made.__dict__.update(attrs)
     if cause is not MISSING:
-        made.__cause__ = cause
+        BaseException.__setattr__(made, "__cause__", cause)
     if context is None and raised:
         context = sys.exc_info()[1]  # what the caller was handling
     if context is not None:
-        made.__context__ = context
-    if raised:  # the interpreter relies on a caught exception having a traceback
-        frame = sys._getframe(1)
-        made.__traceback__ = types.TracebackType(None, frame, frame.f_lasti, frame.f_lineno)
+        BaseException.__setattr__(made, "__context__", context)
+    here = sys._getframe(1)
+    for code, line in trace:  # the interpreter relies on a caught exception having a traceback
+        frame = here if code is None else _frame_of(code)
+        BaseException.__setattr__(made, "__traceback__", types.TracebackType(made.__traceback__, frame, -1, line))
     return made
+
+
+@functools.lru_cache(maxsize=1000)
+def _stub(code: types.CodeType) -> types.CodeType:
+    stub = _RAISE.replace(co_filename=code.co_filename, co_name=code.co_name, co_qualname=code.co_qualname,
+                          co_firstlineno=code.co_firstlineno)
+    _native.set_skip(stub, None, True)
+    return stub
+
+
+def _frame_of(code: types.CodeType) -> types.FrameType:
+    """A frame that stands for one of ``code`` in a traceback: calls that were traced into have none."""
+    try:
+        types.FunctionType(_stub(code), {})()
+    except NotImplementedError as error:
+        trace = error.__traceback__
+        assert trace is not None and trace.tb_next is not None
+        return trace.tb_next.tb_frame
+    raise AssertionError("the stub returned")
+
+
+def _raise() -> None:
+    raise NotImplementedError
+
+
+_RAISE = _raise.__code__
 
 
 def new_iterator(items: Any, index: int) -> Any:
@@ -86,9 +122,17 @@ def new_iterator(items: Any, index: int) -> Any:
     return made
 
 
-def new_dict_iterator(mapping: dict, index: int) -> Any:
-    """Called by transformed code: an iterator over a dict that has given ``index`` keys."""
-    made = iter(mapping)
+def new_reversed(items: Any, index: int) -> Any:
+    """Called by transformed code: reversed(items) that has given ``index`` items."""
+    made = reversed(items)
+    made.__setstate__(len(items) - 1 - index)  # type: ignore[attr-defined]
+    return made
+
+
+def new_dict_iterator(mapping: dict, index: int, view: str, backwards: bool) -> Any:
+    """Called by transformed code: an iterator over a dict, or a view of it, that has given ``index`` items."""
+    viewed = getattr(mapping, view)() if view else mapping
+    made = reversed(viewed) if backwards else iter(viewed)
     for _ in range(index):
         next(made)
     return made
@@ -311,6 +355,8 @@ def children(tracker: Any) -> list:
         return [*tracker.args, *tracker.attrs.values(), *extra]
     if isinstance(tracker, PreviousException):
         return [tracker.current]
+    if isinstance(tracker, LazyIteratorVariable):
+        return [*tracker.args, *tracker.kwargs.values()]
     if isinstance(tracker, GeneratorVariable):
         return [] if tracker.finished or tracker.running else Suspended(tracker.frame, tracker.started).values
     return []
@@ -376,6 +422,12 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.call(0)
         return
     if isinstance(t, StructVariable):
+        cg.load_object(t.cls)
+        cg.load(t.payload)  # type: ignore[arg-type]
+        cg.call(1)
+        cg.store_temp(t)
+        return
+    if t.cls is types.MappingProxyType:
         cg.load_object(t.cls)
         cg.load(t.payload)  # type: ignore[arg-type]
         cg.call(1)
@@ -528,6 +580,7 @@ def _super(cg: Codegen, t: SuperVariable) -> None:
 
 def _iterator(cg: Codegen, t: IteratorVariable) -> None:
     origin = t.origin
+    backwards = t.kind.__name__.startswith("dict_reverse")
     if isinstance(origin, (ListVariable, TupleVariable)) and origin.items is t.items:
         cg.load_object(new_iterator)
         cg.load(origin)
@@ -542,19 +595,41 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
         cg.call(3)
         cg.call(1)
     elif isinstance(origin, DictVariable) and origin.cls is dict and all(
-            a is b for (a, _), b in zip(origin.items.values(), t.items, strict=False)) and len(origin.items) == len(t.items):
+            a is b for (a, _), b in zip(origin.items.values(), t.items[::-1] if backwards else t.items, strict=False)) and (
+            len(origin.items) == len(t.items)):
         if t.broken or origin.source is not None and origin.mutated:
             raise Unreconstructible("an iterator over a dict that has changed")
         cg.load_object(new_dict_iterator)
         cg.load(origin)
-        cg.op("LOAD_CONST", t.index)
-        cg.call(2)
+        for part in (t.index, t.view, backwards):
+            cg.op("LOAD_CONST", part)
+        cg.call(4)
     elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):
         raise Unreconstructible("an iterator over a container that has changed")
+    elif isinstance(origin, SetVariable):
+        cg.load_object(new_dict_iterator)
+        cg.load(origin)
+        for part in (t.index, "", False):
+            cg.op("LOAD_CONST", part)
+        cg.call(4)
+    elif isinstance(origin, ConstantVariable):
+        cg.load_object(new_iterator)
+        cg.load(origin)
+        cg.op("LOAD_CONST", t.index)
+        cg.call(2)
+    elif t.view:
+        raise Unreconstructible("an iterator over a view of a dict")
+    elif t.kind in (type(reversed([])), type(reversed(()))):
+        if t.items != origin.items[::-1]:  # type: ignore[union-attr]
+            raise Unreconstructible("a reversed iterator over a list that has changed")
+        cg.load_object(new_reversed)
+        cg.load(origin)  # type: ignore[arg-type]
+        cg.op("LOAD_CONST", t.index)
+        cg.call(2)
     else:
         cg.load_object(iter)
         cg.load_many(t.items[t.index :])
-        cg.op("BUILD_LIST", len(t.items) - t.index)
+        cg.op("BUILD_TUPLE" if t.kind is type(iter(())) else "BUILD_LIST", len(t.items) - t.index)
         cg.call(1)
     cg.store_temp(t)
 
@@ -598,8 +673,19 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
         cg.op("LOAD_CONST", None)
     else:
         cg.load(t.context)
-    cg.op("LOAD_CONST", t.raised)
+    root = cg.state.root.code
+    cg.op("LOAD_CONST", tuple((None if code is root else code, line) for code, line in t.trace))
     cg.call(6)
+    cg.store_temp(t)
+
+
+def _lazy(cg: Codegen, t: LazyIteratorVariable) -> None:
+    if t.started:
+        raise Unreconstructible(f"an itertools.{t.cls.__name__} that the trace has started")
+    cg.load_object(t.cls)
+    cg.load_many(t.args)
+    cg.load_many(list(t.kwargs.values()))
+    cg.op("CALL", (len(t.args), tuple(t.kwargs)))
     cg.store_temp(t)
 
 
@@ -649,6 +735,7 @@ _BUILDERS: dict[type, Any] = {
     CombinedIteratorVariable: _combined,
     ExceptionVariable: _exception,
     GeneratorVariable: _generator,
+    LazyIteratorVariable: _lazy,
     TracebackVariable: _traceback,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from ..bytecode.flow import stack_effect
@@ -9,11 +10,11 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak
 from ..interp.frame import origin_of
 from ..interp.unwind import PreviousException
-from ..model.source import instr
+from ..model.source import Source, instr
 from ..model.value import MISSING, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from . import effects as fx
 from . import rescue
-from .codegen import Codegen, children
+from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, resume_code
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
@@ -63,11 +64,15 @@ class Segment:
         self.graph_call: Instruction | None = None
         self.graph_name = ""
         self.module: Any = None
+        self.loads = (0, 0)  # where in the code the graph's inputs are loaded
+        self.forwards = False  # the code only returns the graph's only result
+        self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
 
     # -- a finished trace
 
     def finish_return(self, value: VariableTracker) -> None:
-        self._state([value], {})
+        quick = self._state([value], {})
+        self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
         self.cg.op("RETURN_VALUE")
         self._rescue()
 
@@ -80,6 +85,32 @@ class Segment:
         if self.module is not None:
             compile_graph(self.graph_name, self.module, graph)
         return self.cg.out
+
+    def inputs(self) -> list[Source]:
+        """Where the graph's inputs come from."""
+        return [tracker.source for tracker in self.state.graph.inputs]
+
+    def with_inputs(self, met: Container[Source]) -> tuple[list[Instruction], list[Source], list[str]]:
+        """The code for a caller that has the graph's inputs at hand: the guards have just met them.
+
+        Returns the instructions, the inputs that they take, and the names of the parameters for these. No inputs: loading
+        them costs no more than passing them.
+        """
+        start, end = self.loads
+        sources = self.inputs()
+        if end - start <= len(sources):
+            return self.cg.out, [], []
+        loads, passed = [], []
+        for source in sources:
+            if source.access == "ARG":
+                loads.append(instr("LOAD_FAST", source.key[1]))
+                continue
+            if source not in met:  # a size, or a float that goes into the graph as a tensor
+                loads.extend(source.emit(self.cg.load_pinned))
+                continue
+            loads.append(instr("LOAD_FAST", f"__graph_in_{len(passed)}"))
+            passed.append(source)
+        return self.cg.out[:start] + loads + self.cg.out[end:], passed, [f"__graph_in_{i}" for i in range(len(passed))]
 
     # -- a broken trace
 
@@ -221,12 +252,15 @@ class Segment:
             cg.op("LOAD_FAST", part.prefix + CELL + name)
         for name in point.names:
             cg.op("LOAD_FAST", part.prefix + name)
+        if len(self.frames) > 1:
+            self._forget([*stack_names, *(part.prefix + name for name in (part.bound if part.prefix else ()))])
         cg.call(len(point.arguments))
         return cg.out[-1]
 
     # -- the state at the end of the trace
 
-    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> None:
+    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> bool:
+        """Whether the graph's outputs are all there is."""
         state, cg = self.state, self.cg
         effects = fx.collect(state)
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
@@ -236,7 +270,7 @@ class Segment:
         outputs = _graph_values(uses, state.graph.symbols)
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
-                return
+                return True
             self._call_graph(outputs)
             for index, tracker in enumerate(outputs):
                 name = f"__graph_out_{index}"
@@ -258,10 +292,27 @@ class Segment:
         self._push_stack(stack)
         for effect, names in prepared:
             effect.store(cg, names)
+        self._none_left_open()
         fx.restore_modes(cg, state)
         for name, temp in saved:
             cg.op("LOAD_FAST", temp)
             cg.op("STORE_FAST", name)
+        if len(self.frames) > 1:
+            self._forget([*cg.graph_outputs.values(), *(f"__temp_{i}" for i in range(1, cg.counter + 1))])
+        return False
+
+    def _forget(self, names: list[str]) -> None:
+        """What only inner frames hold must not outlive them."""
+        for name in names:
+            self.cg.op("LOAD_CONST", None)
+            self.cg.op("STORE_FAST", name)
+
+    def _none_left_open(self) -> None:
+        """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, which the trace does not see."""
+        for generator in self.state.generators:
+            waits = generator.started and not generator.finished and generator.frame.inst.handler is not None
+            if waits and id(generator) not in self.cg.temps:
+                raise Unreconstructible("a generator that dies inside of a try or with statement")
 
     def _push_stack(self, stack: list[VariableTracker]) -> None:
         cg = self.cg
@@ -298,8 +349,10 @@ class Segment:
         self.module = graph.finish(outputs)
         self.graph_name = self.fresh("__compiled_fn")
         cg.op("LOAD_GLOBAL", self.graph_name)
+        start = len(cg.out)
         for tracker in graph.inputs:
             cg.load_source(tracker.source)
+        self.loads = (start, len(cg.out))
         cg.call(len(graph.inputs))
         self.graph_call = cg.out[-1]
         if outputs:
@@ -320,6 +373,7 @@ class Segment:
         cg.op("STORE_FAST", "__failure")
         self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
         if not state.graph.repeatable():
+            self.rescue = (rescue.raise_on, None)
             cg.load_object(rescue.raise_on)
             cg.op("LOAD_FAST", "__failure")
             cg.call(1)
@@ -327,7 +381,9 @@ class Segment:
             return
         cg.load_object(rescue.run_eager)
         cg.op("LOAD_FAST", "__failure")
-        cg.load_object(rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes))
+        plan = rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes)
+        self.rescue = (rescue.run_eager, plan)
+        cg.load_object(plan)
         for name in root.code.co_freevars:
             cg.op("LOAD_CLOSURE", name)
         cg.op("BUILD_TUPLE", len(root.code.co_freevars))
@@ -343,6 +399,7 @@ class Segment:
         wanted = [*changed.values(), *reversed(stack)]
         if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):
             return False
+        self._none_left_open()
         self._call_graph(outputs)
         for name in changed:
             self.cg.op("STORE_FAST", name)

@@ -59,8 +59,8 @@ def _stack_trace(module: GraphModule, line: int) -> str | None:
     return f"{trace}\n    {source}" if source else trace
 
 
-def raise_on(failure: BaseException) -> None:
-    """Called by transformed code where the frame cannot run again: its graph has changed something."""
+def raise_on(failure: BaseException, *unused: Any) -> None:
+    """Called by transformed code, and as ``run_eager``, where the frame cannot run again: its graph has changed something."""
     point_out(failure)
     raise failure
 

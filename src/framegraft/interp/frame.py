@@ -144,16 +144,19 @@ class InstructionTranslator:
     def noted_step(self, inst: Instruction) -> None:
         self.step_hook(inst)
         if inst.positions and inst.positions[0] and self.state.lines is not None:
-            self.state.lines.add((self.code.co_filename, inst.positions[0]))
+            self.state.lines.add((self.code, inst.positions[0]))
 
     def unwind(self, raised: UserRaise) -> None:
         """Go on in the handler that covers the current instruction, or raise on (CPython: exception_unwind)."""
         inst = self.inst
         handler = inst.handler
         value = raised.value
-        if isinstance(value, ExceptionVariable) and not value.raised:
-            set_context(self.state, value)
-            value.raised = True
+        if isinstance(value, ExceptionVariable):
+            if not value.raised:
+                set_context(self.state, value)
+                value.raised = True
+            if inst.op != "RERAISE" and not (inst.op == "RAISE_VARARGS" and inst.arg == 0):
+                value.trace.append((self.code, self.line()))
         if handler is None:
             raise raised
         del self.stack[handler.depth :]

@@ -46,7 +46,7 @@ def swap(tx: Tx, inst: Instruction) -> None:
 @rule("LOAD_CONST")
 def load_const(tx: Tx, inst: Instruction) -> None:
     value = inst.arg
-    if type(value) is tuple:
+    if type(value) in (tuple, frozenset, type):
         tx.stack.append(core.wrap_constant(value))
     else:
         tx.stack.append(constant(value))
@@ -129,10 +129,7 @@ def store_global(tx: Tx, inst: Instruction) -> None:
 
 @rule("DELETE_GLOBAL")
 def delete_global(tx: Tx, inst: Instruction) -> None:
-    if core.lookup_global(tx, tx.scope, inst.arg) is None:
-        raise UserRaise(user_error(NameError, f"name '{inst.arg}' is not defined"))
-    tx.scope.stores[inst.arg] = MISSING
-    tx.state.dirty += 1
+    core.delete_global(tx, tx.scope, inst.arg)
 
 
 @rule("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_BUILD_CLASS", "IMPORT_FROM_STAR")
@@ -472,11 +469,16 @@ def match_class(tx: Tx, inst: Instruction) -> None:
     values: list[VariableTracker] = []
     npos = inst.arg
     if npos:
-        if cls.value in (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple) and npos == 1:
+        match_self = bool(cls.value.__flags__ & MATCH_SELF)
+        match_args = () if match_self else _match_args(tx, cls)
+        allowed = 1 if match_self else len(match_args)
+        if npos > allowed:
+            plural = "" if allowed == 1 else "s"
+            text = f"{cls.value.__name__}() accepts {allowed} positional sub-pattern{plural} ({npos} given)"
+            raise UserRaise(user_error(TypeError, text))
+        if match_self:
             values.append(subject)
-        else:
-            match_args = core.need_constant_deep(core.get_attr(tx, cls, "__match_args__"))
-            names = (*match_args[:npos], *names)
+        names = _match_names(cls.value, match_args[:npos], names)
     for name in names:
         try:
             values.append(core.get_attr(tx, subject, name))
@@ -486,6 +488,35 @@ def match_class(tx: Tx, inst: Instruction) -> None:
             tx.stack.append(NONE)
             return
     tx.stack.append(TupleVariable(values))
+
+
+MATCH_SELF = 1 << 22  # _Py_TPFLAGS_MATCH_SELF
+
+
+def _match_args(tx: Tx, cls: ObjectVariable) -> tuple:
+    try:
+        found = realize(core.get_attr(tx, cls, "__match_args__"), tx.state)
+    except UserRaise as raised:
+        if issubclass(raised.value.python_type(), AttributeError):
+            return ()
+        raise
+    if not isinstance(found, TupleVariable):
+        text = f"{cls.value.__name__}.__match_args__ must be a tuple (got {found.python_type().__name__})"
+        raise UserRaise(user_error(TypeError, text))
+    return core.need_constant_deep(found)
+
+
+def _match_names(cls: type, positional: tuple, keywords: tuple) -> tuple:
+    """The attributes to read, in order (CPython: match_class)."""
+    for name in positional:
+        if not isinstance(name, str):
+            text = f"__match_args__ elements must be strings (got {type(name).__name__})"
+            raise UserRaise(user_error(TypeError, text))
+    names = (*positional, *keywords)
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise UserRaise(user_error(TypeError, f"{cls.__name__}() got multiple sub-patterns for attribute {name!r}"))
+    return names
 
 
 @rule("INTRINSIC", "PRINT_EXPR", "SETUP_ANNOTATIONS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import CodeType
 from typing import Any
 
 from ..errors import GraphBreak, Place, format_stack
@@ -41,9 +42,10 @@ class TraceState:
         self.frames: list = []
         self.builder: Any = None
         self.exceptions: list = []  # what sys.exception() would give, innermost last
+        self.generators: list = []  # made in the trace
         self.traced_calls = 0
         self.steps = 0
-        self.lines: set[tuple[str, int]] | None = None  # what was traced, while somebody wants to know
+        self.lines: set[tuple[CodeType, int]] | None = None  # what was traced, while somebody wants to know
         self.stop_at: dict[int, GraphBreak] = {}  # steps before which the trace ends
         self.points: list[int] = []  # steps before which it could end
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for

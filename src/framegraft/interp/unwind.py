@@ -41,9 +41,9 @@ def raise_varargs(tx: Tx, inst: Instruction) -> None:
         raise _raised(tx, tx.state.exceptions[-1])
     cause = tx.pop() if inst.arg == 2 else None
     value = _instance(tx, tx.pop())
+    if not isinstance(value, ExceptionVariable):
+        raise GraphBreak("raised_exception", "raise of an exception made outside of the trace")  # it gets a traceback
     if cause is not None:
-        if not isinstance(value, ExceptionVariable):
-            raise GraphBreak("raised_exception", "raise ... from on an exception made outside of the trace")
         if not (isinstance(cause, ConstantVariable) and cause.value is None):
             cause = _instance(tx, cause)
         value.cause = cause
@@ -122,6 +122,8 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
     leave = realize(tx.stack[-4], tx.state)
     if isinstance(value, ExceptionVariable):
         cls: VariableTracker = core.wrap_class(tx, value.cls)
+        trace: VariableTracker = TracebackVariable(value)
     else:
         cls = core.call(tx, core.wrap_constant(type), [value], {})
-    tx.stack.append(core.call(tx, leave, [cls, value, TracebackVariable(value)], {}))
+        trace = core.get_attr(tx, value, "__traceback__")
+    tx.stack.append(core.call(tx, leave, [cls, value, trace], {}))

@@ -41,6 +41,7 @@ _CODE: dict[str, Any] = {
     "ABSENT": lambda n, p: f"not ___exists(lambda: {n})",
     "PRESENT": lambda n, p: f"___exists(lambda: {n})",
     "TYPEVER": lambda n, p: f"___check_class_lookups({n}, {[k for k, _ in p]})",
+    "MRO": lambda n, p: f"{n}.__mro__ == ({', '.join(c.__qualname__ for c in p)},)",
     "TENSOR": _tensor_code,
     "STATE": lambda n, p: "___check_global_state()",
     "NOALIAS": lambda n, p: f"___no_alias({', '.join(s.name for s in p)})",
@@ -133,6 +134,7 @@ class ProgramBuilder:
         self.guards = guards
         self.children: dict[Source | None, list[Source]] = {None: []}
         self.checks: dict[Source, list] = {}
+        self.position: dict[Source, int] = {}  # of each source's node, once built
 
     def build(self) -> list[tuple]:
         late: list[tuple[int, Guard]] = []
@@ -145,7 +147,7 @@ class ProgramBuilder:
                 self._place(guard.source)
                 self.checks[guard.source].append((guard.check, guard.payload, index))
         nodes: list[tuple] = []
-        position: dict[Source, int] = {}
+        position = self.position
         for root in self.children[None]:
             self._emit(root, -1, nodes, position)
         shapes: list[tuple] = []

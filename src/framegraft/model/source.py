@@ -23,6 +23,9 @@ def instr(op: str, arg: Any = None, target: Instruction | None = None) -> Instru
     return inst
 
 
+_BY_IDENTITY = frozenset(("CONST", "PYCALL", "PROXIED"))  # accessors whose key is an object
+
+
 class Source:
     """One step of a path: ``base`` (None for roots), the guard accessor ``access`` and its argument ``key``.
 
@@ -35,7 +38,7 @@ class Source:
         self.base = base
         self.access = access
         self.key = key
-        self._hash = hash((access, id(key) if access in ("CONST", "PYCALL") else (type(key), key), base))
+        self._hash = hash((access, id(key) if access in _BY_IDENTITY else (type(key), key), base))
 
     def __hash__(self) -> int:
         return self._hash
@@ -45,7 +48,7 @@ class Source:
             return True
         if not isinstance(other, Source) or self._hash != other._hash or self.access != other.access:
             return False
-        if self.access in ("CONST", "PYCALL"):
+        if self.access in _BY_IDENTITY:
             same_key = self.key is other.key
         else:
             same_key = type(self.key) is type(other.key) and self.key == other.key
@@ -164,6 +167,7 @@ _NAMES: dict[str, Any] = {
     "PYCALL": lambda s: f"{s.key.__name__}({_base_name(s)})",
     "SIZE": lambda s: f"{_base_name(s)}.size({s.key})",
     "STRIDE": lambda s: f"{_base_name(s)}.stride({s.key})",
+    "PROXIED": lambda s: f"{s.key.__name__}({_base_name(s)})",
     "STATE": lambda s: "___global_state",
     "NONE": lambda s: "___frame",
 }
@@ -249,6 +253,7 @@ _EMITTERS: dict[str, Any] = {
     "PYCALL": _emit_pycall,
     "SIZE": _emit_extent,
     "STRIDE": _emit_extent,
+    "PROXIED": _emit_pycall,
     "BASEITEM": _emit_base_getitem,
     "BASEDICT": lambda s, pin: [*pin(_generic_getter("__dict__")), *s.base.emit(pin), instr("CALL", (1, ()))],
     "BASEKEY": _emit_base_getitem,

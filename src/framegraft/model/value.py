@@ -333,13 +333,18 @@ class SuperVariable(VariableTracker):
         return super
 
 
+LIST_ITERATOR = type(iter([]))
+
+
 class IteratorVariable(VariableTracker):
     """An iterator with a fixed list of items still to come (list, tuple, range, dict views, str)."""
 
-    __slots__ = ("items", "index", "origin", "changes", "broken")
+    __slots__ = ("items", "index", "origin", "changes", "broken", "kind", "view")
 
-    def __init__(self, items: list, origin: VariableTracker | None = None) -> None:
+    def __init__(self, items: list, origin: VariableTracker | None = None, kind: type = LIST_ITERATOR, view: str = "") -> None:
         self.items = items
+        self.kind = kind
+        self.view = view  # "values" or "items": what is given for the keys in ``items``
         self.index = 0
         self.origin = origin
         self.changes = getattr(origin, "changes", 0)
@@ -347,7 +352,7 @@ class IteratorVariable(VariableTracker):
         self.source = None
 
     def python_type(self) -> type:
-        return type(iter([]))
+        return self.kind
 
 
 class CombinedIteratorVariable(VariableTracker):
@@ -370,13 +375,14 @@ class CombinedIteratorVariable(VariableTracker):
 class GeneratorVariable(VariableTracker):
     """A suspended generator made in the trace: its interpreter frame."""
 
-    __slots__ = ("frame", "started", "finished", "running", "exceptions")
+    __slots__ = ("frame", "started", "finished", "running", "exceptions", "broken")
 
     def __init__(self, frame: Any) -> None:
         self.frame = frame
         self.started = False
         self.finished = False
         self.running = False
+        self.broken = False
         self.exceptions: list = []  # those it was handling when it yielded
         self.source = None
 
@@ -385,12 +391,13 @@ class GeneratorVariable(VariableTracker):
 
 
 class TracebackVariable(VariableTracker):
-    """The traceback of an exception: it is there, and what is in it only the real one tells."""
+    """The traceback of an exception, with the places that it had passed by then; ``of`` is the exception."""
 
-    __slots__ = ("of",)
+    __slots__ = ("of", "trace")
 
     def __init__(self, of: VariableTracker) -> None:
         self.of = of
+        self.trace = list(getattr(of, "trace", ()))
         self.source = None
 
     def python_type(self) -> type:
@@ -400,7 +407,7 @@ class TracebackVariable(VariableTracker):
 class ExceptionVariable(VariableTracker):
     """An exception made in the trace: class, args, and what ``raise ... from`` and handlers set on it."""
 
-    __slots__ = ("cls", "args", "attrs", "cause", "context", "raised")
+    __slots__ = ("cls", "args", "attrs", "cause", "context", "raised", "trace")
 
     def __init__(self, cls: type, args: list) -> None:
         self.cls = cls
@@ -409,6 +416,7 @@ class ExceptionVariable(VariableTracker):
         self.cause: Any = MISSING
         self.context: Any = None
         self.raised = False  # has a traceback
+        self.trace: list[tuple[Any, int]] = []  # its traceback, innermost first: (code, line)
         self.source = None
 
     def python_type(self) -> type:

@@ -161,12 +161,15 @@ def _offsets() -> tuple[int, ...]:
         if all(_read(ctypes.c_int8, p._cdata + o) == (0 if p.device.type == "cpu" else 14)
                and _read(ctypes.c_int8, p._cdata + o + 1) == -1 for p in probes)
     ])
-    plain = [torch.empty(2, 3) for _ in range(4)]
-    leaves = [torch.empty(2, 3).requires_grad_() for _ in range(4)]
+    # Many, made in turns: what lies behind a tensor in memory must not look like a part of it.
+    mixed = [torch.empty(2, 3) for _ in range(24)]
+    leaves, plain = [x.requires_grad_() for x in mixed[::3]], mixed[1::3] + mixed[2::3]
+    plain += [x.detach() for x in leaves]
+    with_meta = leaves + [x * 2 for x in leaves]
     meta = _only([
         o for o in range(0, _IMPL_SIZE, _WORD)
         if all(_read(ctypes.c_uint64, x._cdata + o) == 0 for x in plain)
-        and all(_read(ctypes.c_uint64, x._cdata + o) != 0 for x in leaves)
+        and all(_read(ctypes.c_uint64, x._cdata + o) != 0 for x in with_meta)
     ])
     metas = [_read(ctypes.c_uint64, x._cdata + meta) for x in leaves]
 

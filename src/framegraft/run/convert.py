@@ -43,11 +43,11 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, modules, optim, torchops  # noqa: F401
+from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
-from ..tensor.modes import Modes
+from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import Policy
 from ..tensor.symbolic import plain_number
 from . import recompiles, records, skip
@@ -76,7 +76,8 @@ def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             _lock.release()
             return found
     try:
-        return _convert(ctx, fn, args)
+        with no_saved_tensor_hooks():
+            return _convert(ctx, fn, args)
     finally:
         _lock.release()
 
@@ -349,7 +350,7 @@ class Conversion:
         if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
             records.note_break(broken, self.code, self.capture)
             _log_break(broken)
-        return self._entry(state, root, instructions, broken)
+        return self._entry(state, root, segment, instructions, broken)
 
     def _probe(self) -> Any:
         assert self.search is not None
@@ -415,16 +416,32 @@ class Conversion:
         self.installed.append(resume)
         return name
 
-    def _entry(self, state: TraceState, root: Any, instructions: list[Instruction], broken: GraphBreak | None) -> Any:
-        code = self.code
-        argnames = list(code.co_varnames[: len(self.args)])
-        line = root.line() if broken is not None else code.co_firstlineno
+    def _encode(self, instructions: list[Instruction], argnames: list[str], line: int) -> types.CodeType:
         for inst in instructions:
             if inst.positions is None or inst.positions[0] is None:
                 inst.positions = (line, None, None, None)  # a frame without a line breaks those who print tracebacks
-        new_code = encode(instructions, code, argnames=argnames, cellvars=(),
-                          flags=code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
-        new_code = records.apply_bytecode_hooks(code, new_code)
+        return encode(instructions, self.code, argnames=argnames, cellvars=(),
+                      flags=self.code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
+
+    def _short_cut(
+        self, segment: Segment, argnames: list[str], line: int, met: dict[Source, int]
+    ) -> tuple[list[Source], dict[str, Any]]:
+        """How the native core runs the entry with what the guards have met, and the places of that."""
+        if segment.forwards and all(source in met for source in segment.inputs()):
+            return segment.inputs(), {"graph": self.fn.__globals__[segment.graph_name], "rescue": segment.rescue}
+        instructions, given, names = segment.with_inputs(met)
+        if not given:
+            return [], {}
+        quick = self._encode(instructions, [*argnames, *names], line)
+        return given, {"quick": quick.replace(co_consts=(*quick.co_consts, *self.installed))}
+
+    def _entry(self, state: TraceState, root: Any, segment: Segment, instructions: list[Instruction],
+               broken: GraphBreak | None) -> Any:
+        code = self.code
+        argnames = list(code.co_varnames[: len(self.args)])
+        line = root.line() if broken is not None else code.co_firstlineno
+        encoded = self._encode(instructions, argnames, line)
+        new_code = records.apply_bytecode_hooks(code, encoded)
         self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
@@ -435,11 +452,13 @@ class Conversion:
                 guards.add(Source("NONE"), "SHAPE", expression, cause)
             state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
         found = guards.finish()
-        program = _native.GuardProgram(ProgramBuilder(found).build())
+        builder = ProgramBuilder(found)
+        nodes = builder.build()
+        given, how = self._short_cut(segment, argnames, line, builder.position) if new_code is encoded else ([], {})
+        program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
         info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen)
         new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
-        _native.set_skip(new_code, None, True)
-        entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None)
+        entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(self.code, new_code, found)
         if config.verify_guards_on_creation:
@@ -503,16 +522,7 @@ def _shielded(compiled: Any) -> Any:
         _native.set_skip(compiled.__func__.__code__, None, True)
         return compiled
 
-    def run_compiled(*args: Any) -> Any:
-        old = _native.set_mode(2, None, None)
-        try:
-            return compiled(*args)
-        finally:
-            _native.set_mode(*old)
-
-    run_compiled.__wrapped__ = compiled  # type: ignore[attr-defined]
-    _native.set_skip(run_compiled.__code__, None, True)
-    return run_compiled
+    return _native.Shielded(compiled)
 
 
 # Functions that see the calling frame, which transformed code cannot imitate: builtins, and those found in modules.

@@ -26,6 +26,7 @@ WARNED: set[types.CodeType] = set()
 CONVERSIONS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()  # entries made, dead ones too
 CODE_NOTES: list[Callable[[types.CodeType], str]] = []  # what the bytecode log adds to a modified code
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
+Lines = set[tuple[types.CodeType, int]]
 _frames, _numbers = itertools.count(), itertools.count()
 
 PHASES = ("trace", "emit", "backend", "guards")  # in the order in which they happen
@@ -57,12 +58,12 @@ class Capture:
     __slots__ = ("number", "frame", "index", "name", "filename", "line", "resume", "started", "phases", "attempts", "outcome", "broken",
                  "graph", "op_count", "guard_count", "recompile", "info", "code", "_at", "__weakref__")
 
-    def __init__(self, code: types.CodeType, frame: int, index: int) -> None:
-        origin = origin_of(code)
+    def __init__(self, code: types.CodeType, frame: int, index: int, shown: types.CodeType | None = None) -> None:
+        origin = shown or origin_of(code)
         self.number = next(_numbers)
         self.frame, self.index = frame, index
         self.name, self.filename, self.line = origin.co_qualname, origin.co_filename, origin.co_firstlineno
-        self.resume = 0 if origin is code else _first_line(code)
+        self.resume = 0 if shown or origin is code else _first_line(code)
         self.phases: dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self.attempts = 0
         self.outcome = "error"
@@ -103,8 +104,8 @@ class Listener:
         """The backend gave ``compiled`` for a graph. Returns what is called instead of it."""
         return compiled
 
-    def entered(self, capture: Capture, entry: Any, guards: list, lines: set[tuple[str, int]], args: tuple, fn: Any) -> None:
-        """An entry was made; ``lines`` are (file name, line) of what was traced for it."""
+    def entered(self, capture: Capture, entry: Any, guards: list, lines: Lines, args: tuple, fn: Any) -> None:
+        """An entry was made; ``lines`` are those that were traced for it, each with the code that it is in."""
 
     def ended(self, capture: Capture) -> None:
         """The conversion is over, whatever its outcome."""
@@ -113,7 +114,10 @@ class Listener:
 def begin(code: types.CodeType, entries: list, args: tuple, fn: Any) -> Capture:
     """A new record for a conversion of ``code``, which has ``entries`` that do not fit the call."""
     known = entries[0].info.capture if entries else None
-    capture = Capture(code, next(_frames) if known is None else known.frame, len(entries))
+    shows = fn.__dict__.get("_framegraft_shows")
+    shown = shows(*args) if shows is not None else None  # the function of the user that this one only calls
+    code_shown = shown.__code__ if type(shown) is types.FunctionType else None
+    capture = Capture(code, next(_frames) if known is None else known.frame, len(entries), code_shown)
     if entries:
         capture.recompile = _why_again(entries[0], args, fn)
     CAPTURES.append(capture)

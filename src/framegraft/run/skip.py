@@ -25,7 +25,7 @@ _INLINE = tuple(
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
               "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
-              "__future__.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
+              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
@@ -35,12 +35,12 @@ _INLINE_STDLIB = tuple(
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
-# Their frames run the program with stand-ins for its values.
+# Their frames run the program with stand-ins for its values, or run it twice and count on the same operations.
 _COMPILERS = tuple(
     root + p.replace("/", os.sep)
     for p in ("_dynamo/convert_frame.py", "_functorch/aot_autograd.py", "_functorch/_aot_autograd/", "_inductor/compile_fx.py",
               "_export/", "export/", "fx/_symbolic_trace.py", "fx/experimental/proxy_tensor.py", "jit/_script.py", "jit/_trace.py",
-              "onnx/")
+              "onnx/", "utils/checkpoint.py")
     for root in _TORCH
 )
 _DISABLED: set[types.CodeType] = set()
@@ -65,6 +65,11 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
             return None
         return ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of the standard library")
     return None
+
+
+def is_library(path: str) -> bool:
+    """Whether a file belongs to torch, the standard library or the tracer, not to the program."""
+    return path.startswith((*_TORCH, *_SELF, "<")) or path.startswith(_STDLIB) and "site-packages" not in path
 
 
 def _computes(code: types.CodeType) -> bool:

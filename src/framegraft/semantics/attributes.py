@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _native
 from ..errors import GraphBreak, UserRaise
-from ..interp.state import realize, user_error
+from ..interp.state import need_constant, realize, user_error
 from ..model.dispatch import TENSOR, specialised
 from ..model.source import pinned
 from ..model.value import (
@@ -65,6 +65,13 @@ def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
     return UserRaise(user_error(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'"))
 
 
+def attribute_name(name: VariableTracker) -> str:
+    value = need_constant(name, "the name of an attribute")
+    if not isinstance(value, str):
+        raise GraphBreak("raised_exception", f"a {type(value).__name__} as the name of an attribute")
+    return value
+
+
 def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
     if type(obj) is SymbolicVariable:
         if obj.cls is int and name in ("real", "numerator"):
@@ -100,15 +107,30 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
             return BuiltinMethodVariable(name, obj)
         raise attribute_error(obj, name)
     if isinstance(obj, MethodVariable):
-        if name == "__self__":
+        if type(obj) is MethodVariable and name == "__self__":
             return obj.obj
-        if name == "__func__":
+        if type(obj) is MethodVariable and name == "__func__":
             return obj.func
+        if type(obj) is not MethodVariable:
+            return _partial_attr(obj, name)
+        if hasattr(types.MethodType, name) and name != "__doc__":
+            return BuiltinMethodVariable(name, obj)
         return get_attr(tx, realize(obj.func, tx.state), name)
     if isinstance(obj, FunctionVariable):
         return _function_attr(tx, obj, name)
     if isinstance(obj, ExceptionVariable):
         return _exception_attr(tx, obj, name)
+    raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+
+
+def _partial_attr(obj: Any, name: str) -> VariableTracker:
+    """functools.partial made in the trace."""
+    if name == "func":
+        return obj.func
+    if name == "args":
+        return TupleVariable(list(obj.args))
+    if name == "__call__":
+        return BuiltinMethodVariable(name, obj)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
 
 
@@ -152,6 +174,8 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     hook = namespace.get("__getattr__")
     if hook is not None:
         return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
+    if hasattr(type(module), name):
+        raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
 
 
@@ -163,7 +187,10 @@ def _class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableT
     if name == "__class__":
         return wrap_class(tx, meta)
     if name in ("__mro__", "__bases__"):
-        tx.state.guards.add(pinned(cls).child("ATTR", name), "PY", _Same(getattr(cls, name)))
+        if name == "__mro__":
+            guard_mro(tx, cls)
+        else:
+            tx.state.guards.add(pinned(cls).child("ATTR", name), "PY", _Same(cls.__bases__))
         return wrap_constant(getattr(cls, name))
     if meta is not type:
         on_meta = mro_lookup(tx, meta, name)
@@ -226,7 +253,11 @@ def guard_bases(tx: Any, cls: type) -> None:
     """The trace has asked what ``cls`` inherits from: its MRO must stay."""
     if cls.__flags__ & _STATIC_FLAG and cls not in tx.state.known_bases:
         tx.state.known_bases.add(cls)
-        tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
+        guard_mro(tx, cls)
+
+
+def guard_mro(tx: Any, cls: type) -> None:
+    tx.state.guards.add(pinned(cls), "MRO", cls.__mro__)
 
 
 class _Same:
@@ -472,29 +503,77 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
 
 
 def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTracker:
+    if isinstance(mro_lookup(tx, obj.cls, "__getattribute__"), types.FunctionType):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__} has its own __getattribute__")
+    found = mro_lookup(tx, obj.cls, name)
+    if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
+        return _exception_member(obj, name)
+    if isinstance(found, types.MethodDescriptorType):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
+    if found is not MISSING and hasattr(type(found), "__set__"):
+        return bind(tx, found, obj, obj.cls, name)
     if name in obj.attrs:
         return obj.attrs[name]
+    if found is not MISSING:
+        return bind(tx, found, obj, obj.cls, name)
+    hook = mro_lookup(tx, obj.cls, "__getattr__")
+    if isinstance(hook, types.FunctionType):
+        return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
+    raise attribute_error(obj, name)
+
+
+def _exception_member(obj: ExceptionVariable, name: str) -> VariableTracker:
+    """What BaseException keeps in C."""
     if name == "args":
         return TupleVariable(list(obj.args))
-    if name == "__traceback__":
-        return TracebackVariable(obj) if obj.raised else NONE
     if name == "__cause__":
         return NONE if obj.cause is MISSING else obj.cause
+    if name == "__suppress_context__":
+        return constant(obj.cause is not MISSING)
+    if name == "__traceback__":
+        return TracebackVariable(obj) if obj.trace else NONE
+    if name == "__context__" and (obj.context is not None or not obj.raised):
+        return NONE if obj.context is None else obj.context
     if name == "value" and issubclass(obj.cls, StopIteration):
         return obj.args[0] if obj.args else NONE
+    raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
+
+
+def _set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
+    setter = mro_lookup(tx, obj.cls, "__setattr__")
+    if isinstance(setter, types.FunctionType):
+        calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
+        return
+    generic_set_exception_attr(tx, obj, name, value)
+
+
+def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
+    """BaseException.__setattr__."""
+    tx.state.dirty += 1
     found = mro_lookup(tx, obj.cls, name)
-    if isinstance(found, (types.GetSetDescriptorType, types.MemberDescriptorType, types.MethodDescriptorType)):
-        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
-    if found is MISSING:
-        raise attribute_error(obj, name)
-    return bind(tx, found, obj, obj.cls, name)
+    if found is MISSING or not hasattr(type(found), "__set__"):
+        obj.attrs[name] = value
+        return
+    value = realize(value, tx.state)
+    is_none = isinstance(value, ConstantVariable) and value.value is None
+    if name == "__traceback__" and (is_none or isinstance(value, TracebackVariable)):
+        obj.trace = [] if is_none else list(value.trace)  # type: ignore[attr-defined]
+    elif name in ("__cause__", "__context__") and (is_none or issubclass(value.python_type(), BaseException)):
+        if name == "__cause__":
+            obj.cause = value
+        else:
+            obj.context = None if is_none else value
+    elif isinstance(found, property) and found.fset is not None:
+        calls.call(tx, wrap_pinned(tx, found.fset), [obj, value], {})
+    else:
+        raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
 
 
 def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
     target = realize(obj.obj, tx.state)
     is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type) and issubclass(target.value, obj.start)
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
-    tx.state.guards.add(pinned(cls).child("ATTR", "__mro__"), "PY", _Same(cls.__mro__))
+    guard_mro(tx, cls)
     mro = cls.__mro__
     for base in mro[mro.index(obj.start) + 1 :]:
         if name in base.__dict__:
@@ -531,10 +610,12 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if isinstance(obj, TensorVariable):
         TENSOR.set_attr(tx, obj, name, realize(value, tx.state))
         return
-    if isinstance(obj, ExceptionVariable) and name in ("__cause__", "__context__", "__traceback__", "__suppress_context__", "args"):
-        _set_exception_field(tx, obj, name, realize(value, tx.state))
+    if isinstance(obj, ExceptionVariable):
+        _set_exception_attr(tx, obj, name, value)
         return
-    if isinstance(obj, (FunctionVariable, ExceptionVariable)):
+    if isinstance(obj, FunctionVariable):
+        if hasattr(types.FunctionType, name):
+            raise GraphBreak("unsupported_mutation", f"setting {name} of a function made in the trace")
         obj.attrs[name] = value
         tx.state.dirty += 1
         return
@@ -552,20 +633,6 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
             calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
         return
     generic_set_attr(tx, obj, name, value)
-
-
-def _set_exception_field(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
-    """CPython: BaseException_getset."""
-    none = isinstance(value, ConstantVariable) and value.value is None
-    if name == "__traceback__" and (none or isinstance(value, TracebackVariable)):
-        return  # the transformed frame gives it one of its own
-    if not (none or issubclass(value.python_type(), BaseException)) or name not in ("__cause__", "__context__"):
-        raise GraphBreak("unsupported_mutation", f"setting {name} of an exception")
-    if name == "__cause__":
-        obj.cause = value
-    else:
-        obj.context = None if none else value
-    tx.state.dirty += 1
 
 
 MODULE_SETATTR: dict[Any, Any] = {}
@@ -623,6 +690,12 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if obj.namespace is not None and name not in obj.attrs:
         calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
         return
+    if obj.value is not MISSING and obj.source is not None and type(namespace := namespace_of(obj.value)) is dict:
+        source = obj.source.namespace(obj.value).child("KEY", name)
+        if name in namespace:
+            tx.state.guards.present(source)
+        else:
+            tx.state.guards.add(source, "ABSENT")
     if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
     else:

@@ -36,7 +36,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, iteration, operators
+from . import arity, attributes, iteration, operators
 from .containers import payload_of
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
@@ -85,6 +85,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
         handler = HANDLERS.get(id(value))
         if handler is not None:
             args, kwargs = realize_all(tx, args, kwargs)
+            if isinstance(value, types.BuiltinFunctionType):
+                arity.check(value, len(args), kwargs)
             return handler(tx, args, kwargs)
         if TENSOR.takes(value, args, kwargs):
             args, kwargs = realize_all(tx, args, kwargs)
@@ -107,7 +109,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
     if is_builtin_method(method):
-        raise GraphBreak("unknown_c_function", f"a {fn.cls.__name__} called")
+        known = fn.cls.__module__ in _KNOWN_MODULES
+        raise GraphBreak("unsupported_builtin_method" if known else "unknown_c_function", f"a {fn.cls.__name__} called")
     tx.state.waiting = waiting
     return call(tx, method, args, kwargs)
 
@@ -168,11 +171,20 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
     if not args:
         raise GraphBreak("raised_exception", f"{value.__qualname__} without arguments")
     obj = realize(args[0], tx.state)
+    if not issubclass(obj.python_type(), value.__objclass__):
+        raise GraphBreak("raised_exception", f"{value.__qualname__} of a {obj.python_type().__name__}")
+    if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
+        plain = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
+        return operators.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
+    if value.__objclass__ is object and not isinstance(obj, (ObjectVariable, ExceptionVariable)) and (
+            getattr(obj.python_type(), value.__name__, None) is not value):
+        raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of a {obj.python_type().__name__}")
     return call_method(tx, obj, value.__name__, args[1:], kwargs, owner=value.__objclass__)
 
 
 def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
     args, kwargs = realize_all(tx, args, kwargs)
+    arity.check(value, len(args), kwargs)
     owner = value.__self__
     if isinstance(owner, type) and value.__name__ == "__new__":
         return new_object(tx, owner, args, kwargs)
@@ -187,12 +199,20 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if module in FOLDABLE_MODULES and value.__name__ not in IMPURE:
         if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
             return operators.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
+    known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
+    if known is not None:
+        return known(tx, args, kwargs)
     if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
         if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
-    raise GraphBreak("unknown_c_function", f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
+    known = value.__module__ in _KNOWN_MODULES or isinstance(owner, type) and owner.__module__ in _KNOWN_MODULES
+    raise GraphBreak("unsupported_builtin_method" if known else "unknown_c_function",
+                     f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
 
 
+CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
+_KNOWN_MODULES = frozenset((None, "builtins", "math", "_operator", "operator", "itertools", "_functools", "functools", "_collections",
+                            "collections", "_abc"))
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
                     "delattr", "compile", "breakpoint", "__import__", "__build_class__", "iter", "next", "sum"))
@@ -222,6 +242,7 @@ def call_method(
     for cls in (type(target), *([TupleVariable] if type(target) is SizeVariable else []), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
+            arity.check_method(owner or target.python_type(), name, len(args), kwargs)
             return handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
     if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
         try:
@@ -257,6 +278,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     handler = CLASSES.get(cls)
     if handler is not None:
         args, kwargs = realize_all(tx, args, kwargs)
+        arity.check(cls, len(args), kwargs)
         return handler(tx, cls, args, kwargs)
     meta_call = attributes.mro_lookup(tx, type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
@@ -292,6 +314,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
 def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:
     """list.__init__, dict.__init__, set.__init__ on an instance of a subclass."""
     inner = obj.payload
+    arity.check_method(obj.cls, "__init__", len(args), kwargs)
     own = next((INITIALISERS[base] for base in obj.cls.__mro__ if base in INITIALISERS), None)
     if own is not None:
         own(tx, obj, args, kwargs)
@@ -303,17 +326,27 @@ def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs)
         raise GraphBreak("untraceable_call", f"{obj.cls.__name__}.__init__")
 
 
+_HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION
+
+
 def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTracker:
     """``owner.__new__(cls, ...)`` of a builtin type."""
-    target = realize(args[0], tx.state)
+    target = realize(args[0], tx.state) if args else NONE
     if not (isinstance(target, ObjectVariable) and isinstance(target.value, type)):
         raise GraphBreak("untraceable_call", "__new__ without a class")
     cls = target.value
+    maker = next((b for b in cls.__mro__ if "__new__" in b.__dict__ and not b.__flags__ & _HEAP_TYPE), object)
+    if not issubclass(cls, owner) or maker is not owner or cls.__flags__ & _NO_INSTANCES:
+        raise GraphBreak("raised_exception", f"{owner.__name__}.__new__({cls.__name__})")
     if owner is not object and cls is owner and cls in CLASSES:
         return call_class(tx, cls, args[1:], kwargs)
     if issubclass(cls, BaseException):
-        if kwargs:
-            raise GraphBreak("untraceable_call", f"{cls.__name__} made with keyword arguments")
+        if issubclass(cls, PECULIAR_EXCEPTIONS):
+            raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
+        if kwargs and not isinstance(attributes.mro_lookup(tx, cls, "__init__"), types.FunctionType):
+            if issubclass(cls, (NameError, AttributeError)):
+                raise GraphBreak("untraceable_call", f"{cls.__name__} with keyword arguments")
+            raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
         return ExceptionVariable(cls, list(args[1:]))
     if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
         # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
@@ -341,6 +374,9 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
 
 
 MAPPING_BASES: set[type] = {dict}
+# Exceptions whose __new__ or __init__ do more than to keep ``args``.
+PECULIAR_EXCEPTIONS = (OSError, ImportError, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError,
+                       BaseExceptionGroup, SystemExit)
 INITIALISERS: dict[type, Any] = {}  # builtin class -> its __init__(tx, obj, args, kwargs), where it is not just an update
 
 
@@ -365,6 +401,7 @@ def inline_call(
         source = tx.state.guards.pin(fn.source or pinned(value), value)
         held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
                 for i, cell in enumerate(value.__closure__ or ())]
+        tx.state.waiting = waiting
         return call(tx, wrap_pinned(tx, other), [*held, *args], kwargs)
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:
@@ -415,7 +452,9 @@ def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn:
     inner.breakable = waiting
     if code.co_flags & frames.CO_GENERATOR:
         inner.breakable = False
-        return GeneratorVariable(inner)
+        made = GeneratorVariable(inner)
+        tx.state.generators.append(made)
+        return made
     if code.co_flags & (frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
         raise GraphBreak("untraceable_call", "a coroutine")
     depth = len(tx.state.exceptions)

@@ -158,7 +158,7 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     items: dict[Any, tuple[VariableTracker, VariableTracker]] = {}
     if isinstance(d.value, collections.OrderedDict):  # its order is its own, not the dict's inside
         keys = list(collections.OrderedDict.keys(d.value))
-        guards.add(d.source, "PY", _KeysAre(keys))
+        guards.add(d.source, "KEYS", tuple(keys))
     else:
         keys = list(dict.keys(d.value))
         guards.add(d.source, "KEYS", tuple(keys))

@@ -4,7 +4,7 @@ The parts live in their own files; this one re-exports them so that rules can sa
 """
 
 from ..interp.state import need_constant
-from .attributes import del_attr, get_attr, set_attr, special_method
+from .attributes import attribute_name, del_attr, get_attr, set_attr, special_method
 from .calls import call, inline_call, send
 from .containers import (
     del_item,
@@ -17,16 +17,18 @@ from .containers import (
     set_item,
 )
 from .iteration import next_item, unpack_iterable
-from .names import cell_contents, import_module, load_global, lookup_global, store_cell
+from .names import cell_contents, delete_global, import_module, load_global, lookup_global, store_cell
 from .operators import apply, format_value, truth
 from .wrapping import need_constant_deep, wrap_class, wrap_constant
 
 __all__ = [
     "apply",
+    "attribute_name",
     "call",
     "cell_contents",
     "del_attr",
     "del_item",
+    "delete_global",
     "dict_get",
     "dict_set",
     "format_value",

@@ -8,7 +8,6 @@ import copy
 import enum
 import functools
 import inspect
-import itertools
 import math
 import operator
 import types
@@ -70,7 +69,9 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if isinstance(classes, ObjectVariable) and isinstance(classes.value, types.UnionType):
         return issubclass(cls, classes.value)
     if not is_class(classes):
-        raise UserRaise(user_error(TypeError, "isinstance() arg 2 must be a type, a tuple of types, or a union"))
+        what = "isinstance() arg 2 must be a type, a tuple of types" if hook == "__instancecheck__" else (
+            "issubclass() arg 2 must be a class, a tuple of classes")
+        raise UserRaise(user_error(TypeError, what + ", or a union"))
     target = classes.value  # type: ignore[attr-defined]
     check = attributes.mro_lookup(tx, type(target), hook)
     if isinstance(check, types.FunctionType):
@@ -122,7 +123,12 @@ def make_type(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 @constructs(super)
 def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if args:
-        return SuperVariable(args[0].value, args[1])
+        if len(args) != 2 or not is_class(args[0]):
+            raise GraphBreak("untraceable_call", "super() with other arguments than a class and an object")
+        cls = args[0].value
+        if not (issubclass(args[1].python_type(), cls) or is_class(args[1]) and issubclass(args[1].value, cls)):
+            raise GraphBreak("raised_exception", "super() of an object of another class")
+        return SuperVariable(cls, args[1])
     cell = tx.cells.get("__class__")
     if cell is None or tx.first_arg is None:
         raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
@@ -131,7 +137,7 @@ def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(getattr)
 def handle_getattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    name = core.need_constant(args[1], "the name of an attribute")
+    name = core.attribute_name(args[1])
     if len(args) == 2:
         return attributes.get_attr(tx, args[0], name)
     try:
@@ -145,7 +151,7 @@ def handle_getattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 @handles(hasattr)
 def handle_hasattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     try:
-        attributes.get_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"))
+        attributes.get_attr(tx, args[0], core.attribute_name(args[1]))
     except UserRaise as raised:
         if issubclass(raised.value.python_type(), AttributeError):
             return constant(False)
@@ -155,13 +161,13 @@ def handle_hasattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(setattr)
 def handle_setattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    attributes.set_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"), args[2])
+    attributes.set_attr(tx, args[0], core.attribute_name(args[1]), args[2])
     return NONE
 
 
 @handles(delattr)
 def handle_delattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    attributes.del_attr(tx, args[0], core.need_constant(args[1], "the name of an attribute"))
+    attributes.del_attr(tx, args[0], core.attribute_name(args[1]))
     return NONE
 
 
@@ -371,7 +377,7 @@ def handle_introspection(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(print)
 def handle_print(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    raise GraphBreak("print_call", "print()")
+    raise GraphBreak("print_call", f"print({', '.join(f'{name}=...' for name in kwargs)})")
 
 
 def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
@@ -385,7 +391,11 @@ def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
             name = "__str__"
         method = attributes.special_method(tx, obj, name)
         if method is not None and not calls.is_builtin_method(method):
-            return calls.call(tx, method, [], {})
+            text = realize(calls.call(tx, method, [], {}), tx.state)
+            if not issubclass(text.python_type(), str):
+                said = f"{name} returned non-string (type {text.python_type().__name__})"
+                raise UserRaise(user_error(TypeError, said))
+            return text
     if isinstance(obj, ExceptionVariable) and fn is str and type(obj.cls.__str__) is types.WrapperDescriptorType:
         if len(obj.args) == 1 and obj.cls.__str__ is BaseException.__str__:
             return _text(tx, str, "__repr__", realize(obj.args[0], tx.state))
@@ -413,6 +423,9 @@ def _break_text(fn: Any, obj: VariableTracker) -> Any:
 
 @constructs(str)
 def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) > 1 or kwargs:
+        named = {k: core.need_constant(v, k) for k, v in kwargs.items()}
+        return operators.fold(str, [constant(core.need_constant(a, "an argument of str()")) for a in args], named)
     if not args:
         return constant("")
     return _text(tx, str, "__repr__", args[0])
@@ -528,10 +541,17 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
         return calls.call(tx, method, [], {})
     inner = containers.payload_of(args[0])
     if isinstance(inner, DictVariable):
-        return IteratorVariable([k for k, _ in reversed(containers.complete(tx, inner).values())])
-    if isinstance(inner, ConstantVariable) and isinstance(inner.value, range):
-        return IteratorVariable([constant(v) for v in reversed(inner.value)])
-    return IteratorVariable(list(reversed(containers.sequence_items(tx, args[0]))))
+        return iteration.iterate_dict(tx, inner, backwards=True)
+    if isinstance(inner, ConstantVariable):
+        try:
+            values = reversed(inner.value)
+        except TypeError as error:
+            raise UserRaise(user_error(TypeError, *error.args)) from None
+        return IteratorVariable([constant(v) for v in values], None, type(values))
+    if not isinstance(inner, (ListVariable, TupleVariable)):
+        raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
+    kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
+    return IteratorVariable(list(reversed(inner.items)), inner, kind)
 
 
 @constructs(object)
@@ -667,58 +687,6 @@ def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any
 def handle_copy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     obj = args[0]
     return obj if isinstance(obj, TupleVariable) else duplicate(tx, obj, None)
-
-
-def _iterator(items: list) -> IteratorVariable:
-    return IteratorVariable(items)
-
-
-@constructs(itertools.chain)
-def make_chain(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    return _iterator([item for a in args for item in iteration.unpack_iterable(tx, a)])
-
-
-@constructs(itertools.product, itertools.permutations, itertools.combinations, itertools.zip_longest)
-def make_combinatoric(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    lists = [a if isinstance(a, ConstantVariable) and isinstance(a.value, (int, type(None)))
-             else iteration.unpack_iterable(tx, a) for a in args]
-    plain = [x.value if isinstance(x, ConstantVariable) else x for x in lists]
-    options = {k: v if k == "fillvalue" else core.need_constant(v, k) for k, v in kwargs.items()}
-    if cls is itertools.zip_longest:
-        options.setdefault("fillvalue", NONE)
-    return _iterator([TupleVariable(list(t)) for t in cls(*plain, **options)])
-
-
-@constructs(itertools.islice)
-def make_islice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    window = slice(*(core.need_constant(a, "islice() argument") for a in args[1:]))
-    iterator = iteration.get_iter(tx, args[0])
-    if window.stop is None:
-        return _iterator(iteration.unpack_iterable(tx, iterator)[window])
-    items = []
-    while len(items) < window.stop and (item := iteration.next_item(tx, iterator)) is not None:
-        items.append(item)
-    return _iterator(items[window])
-
-
-@constructs(itertools.repeat)
-def make_repeat(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    if len(args) < 2 and "times" not in kwargs:
-        raise GraphBreak("unsupported_iterator", "an endless itertools.repeat")
-    times = args[1] if len(args) > 1 else kwargs["times"]
-    return _iterator([args[0]] * core.need_constant(times, "times"))
-
-
-@constructs(itertools.accumulate)
-def make_accumulate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    items = iteration.unpack_iterable(tx, args[0])
-    fn = args[1] if len(args) > 1 else kwargs.get("func", wrap_constant(operator.add))
-    out: list = []
-    if "initial" in kwargs:
-        out.append(kwargs["initial"])
-    for item in items:
-        out.append(calls.call(tx, fn, [out[-1], item], {}) if out else item)
-    return _iterator(out)
 
 
 @handles(inspect.signature)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
@@ -12,6 +13,7 @@ from ..model.value import (
     CombinedIteratorVariable,
     ConstantVariable,
     DictVariable,
+    ExceptionVariable,
     GeneratorVariable,
     IteratorVariable,
     ListVariable,
@@ -47,21 +49,33 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
             raise GraphBreak("unsupported_iterator", "iteration through __getitem__")
         obj = inner
     if isinstance(obj, TensorVariable):
-        return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items)
+        return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items, None, type(iter(())))
     if isinstance(obj, (ListVariable, TupleVariable)):
         # A list may change while it is iterated: share the items, don't copy them.
-        return IteratorVariable(obj.items, obj)
+        return IteratorVariable(obj.items, obj, type(iter([] if isinstance(obj, ListVariable) else ())))
     if isinstance(obj, DictVariable):
-        return IteratorVariable([key for key, _ in complete(tx, obj).values()], obj)
+        return iterate_dict(tx, obj)
     if isinstance(obj, SetVariable):
-        return IteratorVariable(containers.ordered_items(obj), obj)
+        return IteratorVariable(containers.ordered_items(obj), obj, type(iter(set())))
     if isinstance(obj, ConstantVariable):
         try:
             values = list(obj.value)
         except TypeError as error:
             raise UserRaise(user_error(TypeError, *error.args)) from None
-        return IteratorVariable([constant(v) for v in values], obj)
+        return IteratorVariable([constant(v) for v in values], obj, type(iter(obj.value)))
     raise GraphBreak("unsupported_iterator", f"iter() of a {obj.python_type().__name__}")
+
+
+_BACKWARDS = type(reversed([]))
+_DICT_ITERATORS = {"": type(iter({})), "values": type(iter({}.values())), "items": type(iter({}.items()))}
+_REVERSED_ITERATORS = {"": type(reversed({})), "values": type(reversed({}.values())), "items": type(reversed({}.items()))}
+
+
+def iterate_dict(tx: Any, d: DictVariable, view: str = "", backwards: bool = False) -> IteratorVariable:
+    """An iterator over a dict, its values or its items, which sees what happens to the dict."""
+    keys = [key for key, _ in complete(tx, d).values()]
+    kinds = _REVERSED_ITERATORS if backwards else _DICT_ITERATORS
+    return IteratorVariable(keys[::-1] if backwards else keys, d, kinds[view], view)
 
 
 def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> VariableTracker:
@@ -75,10 +89,17 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
     if isinstance(iterator, IteratorVariable):
         if isinstance(iterator.origin, (DictVariable, SetVariable)) and iterator.origin.changes != iterator.changes:
             _check_unchanged(iterator, iterator.origin)
+        if iterator.kind is _BACKWARDS and iterator.items != iterator.origin.items[::-1]:  # type: ignore[union-attr]
+            raise GraphBreak("unsupported_iterator", "a list that changes while reversed() goes over it")
         if iterator.index < len(iterator.items):
             iterator.index += 1
             tx.state.dirty += 1
-            return iterator.items[iterator.index - 1]
+            item = iterator.items[iterator.index - 1]
+            if not iterator.view:
+                return item
+            assert isinstance(iterator.origin, DictVariable)
+            key, value = iterator.origin.items[containers.hash_key(tx, item)]
+            return value if iterator.view == "values" else TupleVariable([key, value])
         return None
     if isinstance(iterator, CombinedIteratorVariable):
         tx.state.dirty += 1
@@ -110,6 +131,8 @@ def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
     if isinstance(origin, SetVariable):
         raise GraphBreak("unsupported_iterator", "a set that changes while it is iterated")
     now = list(origin.items.values())
+    if iterator.kind in _REVERSED_ITERATORS.values():
+        now.reverse()
     if any((a[0] if isinstance(a, tuple) else a) is not b for a, b in zip(now, iterator.items, strict=True)):
         raise GraphBreak("unsupported_iterator", "a container that changes its keys while it is iterated")
     iterator.changes = origin.changes
@@ -172,11 +195,17 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
     """Run a generator to its next yield: (False, yielded) or (True, returned)."""
     if generator.running:
         raise UserRaise(user_error(ValueError, "generator already executing"))
+    if error is not None and not isinstance(error, ExceptionVariable):
+        raise GraphBreak("raised_exception", "throw() of an exception made outside of the trace")
     if generator.finished:
         if error is not None:
             raise UserRaise(error)
         return True, NONE
+    if not generator.started and error is None and not (isinstance(value, ConstantVariable) and value.value is None):
+        raise UserRaise(user_error(TypeError, "can't send non-None value to a just-started generator"))
     tx.state.dirty += 1
+    if generator.broken:
+        raise GraphBreak("unsupported_iterator", f"a {generator.python_type().__name__} that has raised an error")
     frame = generator.frame
     if generator.started and error is None:
         frame.stack.append(value)
@@ -193,6 +222,11 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
                 raise
         kind, result = frame.run()
     except UserRaise as raised:
+        if generator.python_type() is not types.GeneratorType:  # an iterator of itertools goes on after an error
+            if issubclass(raised.value.python_type(), StopIteration):
+                raise GraphBreak("unsupported_iterator", "StopIteration inside of an iterator of itertools") from None
+            generator.broken = True
+            raise
         generator.finished = True
         if issubclass(raised.value.python_type(), StopIteration):
             failure = user_error(RuntimeError, "generator raised StopIteration")

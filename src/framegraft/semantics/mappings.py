@@ -32,6 +32,8 @@ def make_defaultdict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTr
 def initialise(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
     """defaultdict.__init__"""
     assert isinstance(obj.payload, DictVariable)
+    if args and isinstance(args[0], ConstantVariable) and args[0].value is not None:
+        raise GraphBreak("raised_exception", "defaultdict() with a default_factory that cannot be called")
     attributes.store_attr(tx, obj, "default_factory", realize(args[0], tx.state) if args else NONE)
     update_dict(tx, obj.payload, args[1:], kwargs)
 

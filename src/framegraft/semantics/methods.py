@@ -127,11 +127,19 @@ def sequence_count(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTrack
                         for i in matches))
 
 
+def _equal_payloads(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
+    """list.__eq__ and its kin: NotImplemented for operands of other kinds."""
+    other = containers.payload_of(args[0])
+    if type(other) is not type(obj):
+        return constant(NotImplemented)
+    return operators.compare(tx, operators.operator.eq, obj, other)
+
+
 def _dunders(cls: type) -> None:
     METHODS[cls, "__len__"] = lambda tx, o, a, k: operators.length(tx, o)
     METHODS[cls, "__iter__"] = lambda tx, o, a, k: iteration.get_iter(tx, o)
     METHODS[cls, "__contains__"] = lambda tx, o, a, k: operators.contains(tx, a[0], o)
-    METHODS[cls, "__eq__"] = lambda tx, o, a, k: operators.compare(tx, operators.operator.eq, o, a[0])
+    METHODS[cls, "__eq__"] = _equal_payloads
     METHODS[cls, "__getitem__"] = lambda tx, o, a, k: containers.get_item(tx, o, a[0])
 
 
@@ -157,6 +165,8 @@ def container_delitem(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTr
 @method(DictVariable, "__init__")
 @method(SetVariable, "__init__")
 def container_init(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
+    if isinstance(obj, SetVariable) and obj.cls is not set:
+        raise GraphBreak("unsupported_builtin_method", "frozenset.__init__()")
     if isinstance(obj, ListVariable):
         obj.items[:] = iteration.unpack_iterable(tx, args[0]) if args else []
         containers.changing(tx, obj)
@@ -240,12 +250,12 @@ def view_items(tx: Any, view: ViewVariable) -> list[VariableTracker]:
 
 @method(ViewVariable, "__iter__")
 def view_iter(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
-    return IteratorVariable(view_items(tx, obj))
+    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind)
 
 
 @method(ViewVariable, "__reversed__")
 def view_reversed(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
-    return IteratorVariable(view_items(tx, obj)[::-1])
+    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind, backwards=True)
 
 
 @method(ViewVariable, "__len__")
@@ -363,6 +373,23 @@ _set_operation("difference", lambda a, b: a - b)
 _set_operation("symmetric_difference", lambda a, b: a ^ b)
 
 
+def _set_update(name: str, operation: str) -> None:
+    def update(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+        if obj.as_is and not obj.changes:
+            obj.as_is = False
+        obj.items = METHODS[SetVariable, operation](tx, obj, args, {}).items
+        obj.grown = False
+        containers.changing(tx, obj)
+        return NONE
+
+    METHODS[SetVariable, name] = update
+
+
+_set_update("intersection_update", "intersection")
+_set_update("difference_update", "difference")
+_set_update("symmetric_difference_update", "symmetric_difference")
+
+
 def _set_question(name: str, fn: Any) -> None:
     def question(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
         others = {containers.hash_key(tx, realize(i, tx.state)) for i in iteration.unpack_iterable(tx, args[0])}
@@ -460,9 +487,9 @@ def object_hook(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Vari
 
 @method(VariableTracker, "__setattr__")
 def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    name = core.need_constant(args[0], "the name of an attribute")
+    name = core.attribute_name(args[0])
     if isinstance(obj, ExceptionVariable):
-        obj.attrs[name] = args[1]
+        attributes.generic_set_exception_attr(tx, obj, name, args[1])
         return NONE
     if not isinstance(obj, ObjectVariable) or isinstance(obj.value, type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
@@ -472,7 +499,7 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
 
 @method(VariableTracker, "__getattribute__")
 def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    name = core.need_constant(args[0], "the name of an attribute")
+    name = core.attribute_name(args[0])
     if isinstance(obj, ObjectVariable) and not isinstance(obj.value, type):
         return attributes.generic_get_attr(tx, obj, name, fallback=False)
     return attributes.get_attr(tx, obj, name)
@@ -480,9 +507,16 @@ def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict)
 
 @method(VariableTracker, "__eq__")
 def object_eq(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    if isinstance(obj, ObjectVariable):
+    if isinstance(obj, ObjectVariable) and obj.payload is None:
         return constant(True) if obj is args[0] else constant(NotImplemented)
-    return operators.apply(tx, operators.operator.eq, [obj, args[0]])
+    if isinstance(obj, ConstantVariable) and isinstance(args[0], ConstantVariable):
+        return operators.fold(type(obj.value).__eq__, [obj, args[0]])
+    raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.__eq__")
+
+
+@method(VariableTracker, "__call__")
+def object_call(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
+    return calls.call(tx, obj, args, kwargs)
 
 
 @method(VariableTracker, "__hash__")
@@ -499,7 +533,8 @@ def class_mro(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
 
 @method(ExceptionVariable, "with_traceback")
 def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
-    raise GraphBreak("raised_exception", "with_traceback()")
+    attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
+    return obj
 
 
 FUNCTION_GET = types.FunctionType.__get__

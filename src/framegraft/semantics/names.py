@@ -23,6 +23,7 @@ def lookup_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | N
     guards = tx.state.guards
     source = scope.source.child("KEY", name)
     if name in scope.real:
+        guards.present(source)
         return LazyVariable(scope.real[name], source)
     guards.add(source, "ABSENT")
     return _builtin(tx, scope, name)
@@ -38,7 +39,25 @@ def _builtin(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
     if name not in builtins:
         tx.state.guards.add(source, "ABSENT")
         return None
+    tx.state.guards.present(source)
     return LazyVariable(builtins[name], source)
+
+
+def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
+    """``del name`` of a global: builtins don't count (CPython: DELETE_GLOBAL)."""
+    stored = scope.stores.get(name)
+    source = scope.source.child("KEY", name)
+    if stored is MISSING or stored is None and name not in scope.real:
+        if stored is None:
+            tx.state.guards.add(source, "ABSENT")
+        raise UserRaise(user_error(NameError, f"name '{name}' is not defined"))
+    if name in scope.real:
+        tx.state.guards.present(source)
+        scope.stores[name] = MISSING
+    else:
+        tx.state.guards.add(source, "ABSENT")
+        del scope.stores[name]
+    tx.state.dirty += 1
 
 
 def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
@@ -51,12 +70,13 @@ def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
 def cell_contents(tx: Any, cell: CellVariable) -> Any:
     contents = cell.contents
     if isinstance(contents, LazyVariable) and contents.source is not None and contents.source.access == "CELLVAL":
-        tx.state.guards.add(contents.source, "PRESENT")
+        tx.state.guards.present(contents.source)
     return contents
 
 
 def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:
     cell.contents = value
+    cell.mutated = True
     tx.state.dirty += 1
     if cell.source is not None:
         tx.state.mark_mutated(cell)

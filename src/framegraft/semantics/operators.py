@@ -29,6 +29,7 @@ from ..model.value import (
     SliceVariable,
     SymbolicVariable,
     TensorVariable,
+    TracebackVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -75,6 +76,8 @@ _COMPARE = {
     operator.eq: ("__eq__", "__eq__", "=="),
     operator.ne: ("__ne__", "__ne__", "!="),
 }
+_SET_UPDATES = {operator.ior: "update", operator.iand: "intersection_update", operator.isub: "difference_update",
+                operator.ixor: "symmetric_difference_update"}
 _UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__"}
 _NOT_IMPLEMENTED = NotImplemented
 _NUMBERS = (ConstantVariable, SymbolicVariable)
@@ -101,7 +104,7 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
     if fn in _INPLACE:
         return inplace(tx, fn, *args)
     if fn in _BINARY:
-        return binary(tx, fn, *args)
+        return binary(tx, fn, args[0], args[1])
     if fn in _UNARY:
         method = attributes.special_method(tx, args[0], _UNARY[fn])
         if method is None:
@@ -204,7 +207,11 @@ def truth(tx: Any, value: VariableTracker) -> bool:
             return True
         for name in ("__bool__", "__len__"):
             method = attributes.special_method(tx, value, name)
-            if method is not None and not (calls.is_builtin_method(method) and name == "__bool__"):
+            if method is not None and name == "__bool__" and calls.is_builtin_method(method):
+                if isinstance(value.value, enum.Enum):  # guarded by identity
+                    return type(value.value).__bool__(value.value)  # type: ignore[attr-defined]
+                raise GraphBreak("untraceable_call", f"the truth of a {value.cls.__name__}, which C code tells")
+            if method is not None:
                 result = realize(calls.call(tx, method, [], {}), tx.state)
                 return truth(tx, result)
         return True
@@ -212,7 +219,12 @@ def truth(tx: Any, value: VariableTracker) -> bool:
         return bool(value.items)
     if isinstance(value, DictVariable):
         return length(tx, value).value != 0  # type: ignore[attr-defined]
-    if isinstance(value, (FunctionVariable, MethodVariable, BuiltinMethodVariable, ExceptionVariable, CellVariable,
+    if isinstance(value, ExceptionVariable):
+        for name in ("__bool__", "__len__"):
+            if isinstance(attributes.mro_lookup(tx, value.cls, name), types.FunctionType):
+                return truth(tx, calls.call(tx, attributes.get_attr(tx, value, name), [], {}))
+        return True
+    if isinstance(value, (FunctionVariable, MethodVariable, BuiltinMethodVariable, CellVariable, TracebackVariable,
                           SliceVariable, *iteration.ITERATORS)):
         return True
     raise GraphBreak("untraceable_call", f"truth of a {value.python_type().__name__}")
@@ -249,6 +261,8 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
             return constant(truth(tx, calls.call(tx, method, [item], {})))
     if isinstance(inner, ConstantVariable) and isinstance(item, ConstantVariable):
         return fold(operator.contains, [inner, item])
+    if isinstance(inner, ConstantVariable) and isinstance(inner.value, (str, bytes)):
+        raise GraphBreak("raised_exception", f"a {item.python_type().__name__} looked for in a {inner.python_type().__name__}")
     if isinstance(inner, DictVariable):
         return constant(containers.dict_get(tx, inner, item) is not None)
     if isinstance(inner, SetVariable):
@@ -354,17 +368,21 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         a.items[:] = a.items * containers.index_of(tx, b, "list")
         containers.changing(tx, a)
         return a
-    if isinstance(a, (DictVariable, SetVariable)):
-        update = {operator.ior: "update", operator.iand: "intersection_update", operator.isub: "difference_update"}.get(fn)
-        if update is None:
-            raise GraphBreak("unsupported_builtin_method", f"{a.python_type().__name__}.{name}")
-        calls.call(tx, BuiltinMethodVariable(update, a), [b], {})
+    if isinstance(a, DictVariable) and fn is operator.ior:
+        calls.call(tx, BuiltinMethodVariable("update", a), [b], {})
+        return a
+    if isinstance(a, SetVariable) and a.cls is set and isinstance(payload_of(b), SetVariable) and fn in _SET_UPDATES:
+        calls.call(tx, BuiltinMethodVariable(_SET_UPDATES[fn], a), [b], {})
         return a
     result = _slot(tx, a, name, b)
-    return result if result is not None else apply(tx, plain, [a, b])
+    if result is not None:
+        return result
+    if type(a) is ConstantVariable and type(b) is ConstantVariable:
+        return fold(fn, [a, b])
+    return binary(tx, plain, a, b, inplace=True)
 
 
-def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bool = False) -> VariableTracker:
     name, mirrored, sign = _BINARY[fn]
     swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
     order = ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored))
@@ -378,11 +396,33 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variable
     result = _sequence_arithmetic(tx, fn, payload_of(a), payload_of(b))
     if result is not None:
         return result
-    text = f"unsupported operand type(s) for {sign}: '{a.python_type().__name__}' and '{b.python_type().__name__}'"
-    raise UserRaise(user_error(TypeError, text))
+    raise UserRaise(user_error(TypeError, _mismatch(fn, sign, a, b, inplace)))
+
+
+def _mismatch(fn: Any, sign: str, a: VariableTracker, b: VariableTracker, inplace: bool) -> str:
+    """What binary_op and the sequence slots that come after it say of operands that don't fit."""
+    left, right = a.python_type(), b.python_type()
+    if fn is operator.add and hasattr(left, "__add__") and issubclass(left, (list, tuple, str, bytes)):
+        kind = next(k for k in (list, tuple, str, bytes) if issubclass(left, k))
+        if kind is bytes:
+            return f"can't concat {right.__name__} to bytes"
+        return f'can only concatenate {kind.__name__} (not "{right.__name__}") to {kind.__name__}'
+    if fn is operator.mul:
+        sequences = (list, tuple, str, bytes)
+        if issubclass(left, sequences) or issubclass(right, sequences):
+            other = right if issubclass(left, sequences) else left
+            return f"can't multiply sequence by non-int of type '{other.__name__}'"
+    if inplace:
+        sign = "**=" if fn is operator.pow else sign + "="
+    return f"unsupported operand type(s) for {sign}: '{left.__name__}' and '{right.__name__}'"
+
+
+def _has_index(tx: Any, value: VariableTracker) -> bool:
+    return isinstance(value, ObjectVariable) and attributes.special_method(tx, value, "__index__") is not None
 
 
 def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+    a, b = specialised(a), specialised(b)  # how often a sequence is repeated
     kind = type(a)
     if fn is operator.add and kind in (ListVariable, TupleVariable) and type(b) is kind:
         return kind(a.items + b.items)  # type: ignore[attr-defined]
@@ -391,7 +431,8 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
     if fn is operator.mul:
         if isinstance(a, ConstantVariable):
             a, b = b, a
-        if isinstance(a, (ListVariable, TupleVariable)):
+        if isinstance(a, (ListVariable, TupleVariable)) and (
+                isinstance(b, ConstantVariable) and isinstance(b.value, int) or _has_index(tx, b)):
             return type(a)(a.items * containers.index_of(tx, b, "sequence"))
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
         keys = fn(a.items.keys(), b.items.keys())

@@ -144,7 +144,7 @@ class VariableBuilder:
             return SliceVariable([self.wrap(getattr(value, n), source.child("ATTR", n)) for n in ("start", "stop", "step")])
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
-            inner = self.wrap(_PROXIED(value), source.child("PYCALL", _PROXIED))
+            inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
             tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
             return tracker
         if cls is super and value.__self__ is not None:
@@ -193,7 +193,7 @@ class VariableBuilder:
         if owner is None or isinstance(owner, (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
             self.state.guards.pin(source, value)
             return ObjectVariable(value, type(value), source)
-        raise GraphBreak("unknown_c_function", f"a bound method {value.__qualname__} made outside of the trace")
+        raise GraphBreak("unsupported_builtin_method", f"a bound method {value.__qualname__} made outside of the trace")
 
     def _function(self, value: types.FunctionType, source: Source) -> VariableTracker:
         """Functions reached through locals or cells may be made anew at each call: guarded by their parts, not identity."""

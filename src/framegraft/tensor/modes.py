@@ -6,6 +6,8 @@ transformed code behind the graph, because a backend may keep the graph's switch
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -40,6 +42,21 @@ class Modes:
         """Calls (function, arguments...) that lead from ``before`` to here. Grad mode is always told."""
         return [(*key, value) for key, value in self.values.items()
                 if key[0] is torch._C._set_grad_enabled or before.values[key] != value]
+
+
+@contextlib.contextmanager
+def no_saved_tensor_hooks() -> Iterator[None]:
+    """Keeps the program's hooks on saved tensors from what a trace computes on fake ones; a checkpoint counts, for one."""
+    autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
+    hooks = []
+    while (top := autograd._top_saved_tensors_default_hooks(True)) is not None:
+        hooks.append(top)
+        autograd._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        for pack, unpack in reversed(hooks):
+            autograd._push_saved_tensors_default_hooks(pack, unpack)
 
 
 def _node(tx: Any, fn: Any, args: tuple) -> None:

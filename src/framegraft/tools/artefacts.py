@@ -95,7 +95,7 @@ class Artefacts(Collector):
         self.write(capture, f"{name}.py", sources.graph_file(module, inputs, head))
         return compiled
 
-    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: set[tuple[str, int]], args: tuple, fn: Any) -> None:
+    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: records.Lines, args: tuple, fn: Any) -> None:
         super().entered(capture, entry, guards, lines, args, fn)
         entry.info.folder = self.folder(capture)
         code = capture.code()

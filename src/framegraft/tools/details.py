@@ -100,7 +100,7 @@ class Detail:
     guards: list[GuardDetail] = field(default_factory=list)
     groups: list[GuardGroup] = field(default_factory=list)
     nanoseconds: float | None = None
-    lines: set[tuple[str, int]] = field(default_factory=set)
+    lines: records.Lines = field(default_factory=set)
     module: Any = None
     inputs: list[str] = field(default_factory=list)
     code: Any = None
@@ -134,7 +134,7 @@ class Collector(records.Listener):
         detail.inputs = [records.describe(value) for value in inputs]
         return compiled
 
-    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: set[tuple[str, int]], args: tuple, fn: Any) -> None:
+    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: records.Lines, args: tuple, fn: Any) -> None:
         detail = self.detail(capture)
         detail.lines = lines
         detail.code = entry.code
@@ -173,6 +173,12 @@ _NOTHING = _native.GuardProgram([])
 
 def guard_detail(guard: Guard) -> GuardDetail:
     return GuardDetail(guard.code(), guard.check, guard.source.name, _group(guard), _expected(guard), guard.cause)
+
+
+def from_text(check_fn: Any) -> list[GuardDetail]:
+    """What is known of the guards of an entry that no collector saw."""
+    causes = [text[len(code) + 4 :] for code, text in zip(check_fn.code_parts, check_fn.verbose_code_parts, strict=True)]
+    return [GuardDetail(code, "", "", "", "", cause) for code, cause in zip(check_fn.code_parts, causes, strict=True)]
 
 
 def _group(guard: Guard) -> str:

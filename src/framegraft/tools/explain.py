@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import types
 from collections.abc import Callable
@@ -60,6 +61,21 @@ class Explanation:
         return "\n".join(line.rstrip() for line in text.getvalue().splitlines())
 
     __repr__ = __str__
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but graphs and result, as JSON can hold it."""
+        coverage = self.coverage
+        return {
+            "graphs": self.graph_count,
+            "operations": self.op_count,
+            "guards": self.guard_count,
+            "guard_nanoseconds": self.guard_nanoseconds,
+            "coverage": dataclasses.asdict(coverage) | {"by_count": coverage.by_count, "by_time": coverage.by_time} if coverage else None,
+            "breaks": [dataclasses.asdict(b) for b in self.breaks],
+            "guard_groups": [dataclasses.asdict(g) for g in self.guard_groups],
+            "recompiles": [dataclasses.asdict(r) for r in self.recompiles],
+            "phases": self.phases,
+        }
 
     def print(self, console: Console | None = None) -> None:
         """Print in colours where the terminal has them."""

@@ -1,0 +1,66 @@
+/* Reading a tensor's metadata, and comparing it without a call: hundreds of parameters are compared at each call of a model. */
+#ifndef FRAMEGRAFT_TENSOR_H
+#define FRAMEGRAFT_TENSOR_H
+#include "core.h"
+#include <string.h>
+
+/* Offsets that calibrate.py found and verified; ready: they may be used. */
+typedef struct {
+    int ready, cdata, keys, dtype, device, ndim, meta, rg, grad_fn, inlined;
+} FgOffsets;
+extern FgOffsets fg_at;
+
+/* By memcpy: nothing says that a field found at some offset is aligned. */
+#define FG_READ(T, p, o)  \
+    ({                 \
+        T read_;       \
+        memcpy(&read_, (const char *)(p) + (o), sizeof read_);                                                         \
+        read_;         \
+    })
+
+static inline const int64_t *fg_sizes_of(const char *impl, int64_t ndim, const int64_t **strides)
+{
+    bool inlined = ndim <= fg_at.inlined;
+    const int64_t *s = inlined ? (const int64_t *)(impl + fg_at.ndim + 8) : FG_READ(const int64_t *, impl, fg_at.ndim + 8);
+    *strides = s + (inlined ? fg_at.inlined : ndim);
+    return s;
+}
+
+static inline bool fg_grad_of(const char *impl)
+{
+    const char *meta = FG_READ(const char *, impl, fg_at.meta);
+    return meta && (FG_READ(uint8_t, meta, fg_at.rg) || FG_READ(void *, meta, fg_at.grad_fn));
+}
+
+#define FG_ANY INT64_MIN /* in place of a size or stride that may be anything */
+
+/* What a TensorSpec that is read natively compares, in one piece of memory. */
+typedef struct {
+    PyTypeObject *type;
+    uint64_t keys;
+    uint16_t dtype, device;
+    char requires_grad;
+    int64_t ndim;
+    int64_t sizes[]; /* ndim sizes, then ndim strides */
+} FgPacked;
+
+size_t fg_packed_size(PyObject *spec);
+void fg_pack(PyObject *spec, FgPacked *out);
+
+static inline bool fg_packed_matches(const FgPacked *s, PyObject *value)
+{
+    if (Py_TYPE(value) != s->type)
+        return false;
+    const char *impl = FG_READ(const char *, value, fg_at.cdata);
+    if (!impl || FG_READ(uint64_t, impl, fg_at.keys) != s->keys || FG_READ(uint16_t, impl, fg_at.dtype) != s->dtype ||
+        FG_READ(uint16_t, impl, fg_at.device) != s->device || FG_READ(int64_t, impl, fg_at.ndim) != s->ndim ||
+        fg_grad_of(impl) != s->requires_grad)
+        return false;
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
+    for (int64_t i = 0; i < s->ndim; i++)
+        if ((sizes[i] != s->sizes[i] && s->sizes[i] != FG_ANY) ||
+            (strides[i] != s->sizes[s->ndim + i] && s->sizes[s->ndim + i] != FG_ANY))
+            return false;
+    return true;
+}
+#endif

@@ -1,0 +1,243 @@
+"""Resume functions as a person would write them: the rest of a loop's round first, then the loop.
+
+A resume function jumps into the middle of the original code with the values that lay on the stack there, iterators of
+``for`` loops at the bottom. Here the code of the interrupted round is copied, and what lies at the bottom is pushed only
+where the loop goes on. The result does the same, and the compiler could have made it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from types import CodeType
+from typing import Any
+
+from ..bytecode.decode import decode
+from ..bytecode.flow import NO_FALLTHROUGH, remove_unreachable, stack_depths, stack_use
+from ..bytecode.ir import ExceptionHandler, Instruction
+from ..errors import DecompileError
+
+
+def untangled(code: CodeType) -> Iterator[list[Instruction]]:
+    """Instructions that do the same as a resume function's, most promising first; none for other code."""
+    insts = remove_unreachable(decode(code))
+    if insts[0].op == "LOAD_FAST" and insts[1].op == "STORE_CELL":
+        try:
+            insts = _without_cells(insts)
+        except DecompileError:
+            return
+        yield insts
+    count = 0
+    while insts[count].op == "LOAD_FAST" and insts[count].arg == f"___stack{count}":
+        count += 1
+    jump = insts[count]
+    if jump.op != "JUMP" or jump.target is None:
+        return
+    for left_out in range(count, -1, -1):
+        try:
+            yield _Copier(insts, count, left_out).run()
+        except DecompileError:
+            continue
+
+
+_CELL_OPS = {"LOAD_DEREF": "LOAD_ATTR", "STORE_DEREF": "STORE_ATTR", "DELETE_DEREF": "DELETE_ATTR"}
+
+
+def _without_cells(insts: list[Instruction]) -> list[Instruction]:
+    """The code with ``cell.cell_contents`` for the variables of which the cells are parameters."""
+    cells: dict[str, str] = {}
+    while insts[2 * len(cells)].op == "LOAD_FAST" and insts[2 * len(cells) + 1].op == "STORE_CELL":
+        load, stored = insts[2 * len(cells) : 2 * len(cells) + 2]
+        cells[stored.arg] = load.arg
+    out: list[Instruction] = []
+    for inst in insts[2 * len(cells) :]:
+        if inst.arg in cells and inst.op == "LOAD_CLOSURE":
+            raise DecompileError("a function is made with a given cell")
+        if inst.op in _CELL_OPS and inst.arg in cells:
+            after = Instruction(_CELL_OPS[inst.op], "cell_contents")
+            after.offset, after.positions, after.handler = inst.offset, inst.positions, inst.handler
+            inst.op, inst.arg = "LOAD_FAST", cells[inst.arg]
+            out += (inst, after)
+        else:
+            out.append(inst)
+    return remove_unreachable(out)
+
+
+def _without_jumps_to_the_next(insts: list[Instruction]) -> list[Instruction]:
+    idle = {id(inst) for inst, after in itertools.pairwise(insts) if inst.op == "JUMP" and inst.target is after}
+
+    def behind(inst: Instruction) -> Instruction:
+        while id(inst) in idle:
+            inst = inst.target  # type: ignore[assignment]
+        return inst
+
+    for inst in insts:
+        if inst.target is not None:
+            inst.target = behind(inst.target)
+        if inst.handler is not None:
+            inst.handler.target = behind(inst.handler.target)
+    return [inst for inst in insts if id(inst) not in idle]
+
+
+class _Copier:
+    """Copies of instructions, by (index, entries left out at the bottom of the stack, whether in the interrupted round)."""
+
+    def __init__(self, insts: list[Instruction], count: int, left_out: int) -> None:
+        self.insts = insts
+        self.depths: list[Any] = stack_depths(insts)
+        self.count, self.left_out = count, left_out
+        self.start: int = insts[count].target.index  # type: ignore[union-attr]
+        self.low, self.high = self._loops()
+        self.made: dict[tuple[int, int, bool], list[Instruction]] = {}
+        self.todo: list[tuple[int, int, bool]] = []
+        self.links: list[tuple[Instruction, tuple[int, int, bool]]] = []
+        self.tails: dict[int, list[Instruction]] = {}
+        self.exits: dict[tuple[int, int], Instruction] = {}  # handlers of with statements -> what stands for them
+        self.handlers: list[tuple[Instruction, tuple[int, int, bool], int, bool]] = []
+
+    def _loops(self) -> tuple[int, int]:
+        """The instructions of the loops around the start, as a range; an empty one for none."""
+        last: dict[int, int] = {}
+        for inst in self.insts:
+            to = inst.target
+            if to is not None and to.index <= inst.index and to.op != "SEND":
+                last[to.index] = max(inst.index, last.get(to.index, 0))
+        around = [(header, end) for header, end in last.items() if header <= self.start <= end]
+        return min((a for a, _ in around), default=0), max((b for _, b in around), default=-1)
+
+    def run(self) -> list[Instruction]:
+        if self.high < 0 and not self.left_out:
+            raise DecompileError("in no block")
+        out: list[Instruction] = []
+        for k in range(self.left_out, self.count):
+            out.append(self.fresh("LOAD_FAST", f"___stack{k}"))
+        out.append(self.fresh("JUMP", None))
+        self.links.append((out[-1], self.want(self.start, self.left_out, True)))
+        while self.todo:
+            self.copy(self.todo.pop())
+        for left in range(self.left_out, -1, -1):  # what goes on with more on the stack comes later: no jumps back
+            keys = [key for key in self.made if key[1] == left]
+            for key in sorted(keys, key=lambda key: (not key[2], self.goes_on(*key[:2]), key[0])):
+                out += self.made[key]
+            out += self.tails.get(left, ())
+        for inst, key in self.links:
+            inst.target = self.made[key][0]
+        for inst, key, depth, lasti in self.handlers:
+            inst.handler = ExceptionHandler(self.made[key][0], depth, lasti)
+        return remove_unreachable(_without_jumps_to_the_next(out))
+
+    def fresh(self, op: str, arg: Any, like: Instruction | None = None) -> Instruction:
+        like = like or self.insts[0]
+        made = Instruction(op, arg)
+        made.offset, made.positions = like.offset, like.positions
+        return made
+
+    def want(self, i: int, left_out: int, first_round: bool) -> tuple[int, int, bool]:
+        key = (i, left_out, first_round and self.low <= i <= self.high)
+        if key not in self.made:
+            self.made[key] = []
+            self.todo.append(key)
+        return key
+
+    def goes_on(self, i: int, left_out: int) -> bool:
+        """Whether a loop goes on at ``i`` with an iterator that was left out."""
+        return left_out > 0 and self.depths[i] == left_out and self.insts[i].op == "FOR_ITER"
+
+    def copy(self, key: tuple[int, int, bool]) -> None:
+        i, left_out, first_round = key
+        inst, out = self.insts[i], self.made[key]
+        depth = self.depths[i]
+
+        def go(to: int, left: int) -> None:
+            """The way on, as a jump behind the copy."""
+            out.append(self.fresh("JUMP", None, inst))
+            self.links.append((out[-1], self.want(to, left, first_round and to > i)))
+
+        if self.goes_on(i, left_out):
+            out.append(self.fresh("LOAD_FAST", f"___stack{left_out - 1}", inst))
+            out.append(self.fresh("APPLY", (iter, 1), inst))  # of an iterator, which gives itself
+            out.append(self.fresh("JUMP", None, inst))
+            self.links.append((out[-1], self.want(i, left_out - 1, False)))
+            return
+        if left_out and depth == left_out and inst.op == "POP_TOP":
+            out.append(self.fresh("JUMP", None, inst))
+            self.links.append((out[-1], self.want(i + 1, left_out - 1, first_round)))
+            return
+        if left_out and depth == left_out and self.calls_exit(i):
+            out.append(self.fresh("LOAD_FAST", f"___stack{left_out - 1}", inst))
+            out.append(self.fresh("JUMP", None, inst))
+            self.links.append((out[-1], self.want(i, left_out - 1, first_round)))
+            self.handled(out[0], inst, left_out, first_round)
+            return
+        if depth - stack_use(inst, False)[0] < left_out or inst.op in ("LIST_APPEND", "SET_ADD", "MAP_ADD"):
+            raise DecompileError("what lies at the bottom of the stack is used")
+        made = self.fresh(inst.op, inst.arg, inst)
+        out.append(made)
+        if inst.target is not None:
+            to = inst.target.index
+            self.links.append((made, self.want(to, left_out, first_round and to > i)))
+        self.handled(made, inst, left_out, first_round)
+        if inst.op not in NO_FALLTHROUGH:
+            go(i + 1, left_out)
+
+    def handled(self, made: Instruction, inst: Instruction, left_out: int, first_round: bool) -> None:
+        """Gives a copy the handler of its original."""
+        handler = inst.handler
+        if handler is None:
+            return
+        to = handler.target.index
+        if left_out and handler.depth == left_out and self.insts[to + 1].op == "WITH_EXCEPT_START":
+            made.handler = ExceptionHandler(self.exit_on_error(to, left_out), 0, False)
+            return
+        left = min(left_out, handler.depth)
+        self.handlers.append((made, self.want(to, left, first_round), handler.depth - left, handler.lasti))
+
+    # -- with statements, of which only ``__exit__`` is at hand
+
+    def calls_exit(self, i: int) -> bool:
+        """``__exit__(None, None, None)`` at the end of a with statement."""
+        parts = self.insts[i : i + 4]
+        return [p.op for p in parts] == ["LOAD_CONST"] * 3 + ["CALL"] and all(p.arg is None for p in parts[:3])
+
+    def exit_on_error(self, handler: int, left_out: int) -> Instruction:
+        """``except BaseException as error: if not exit(type(error), error, error.__traceback__): raise``."""
+        found = self.exits.get((handler, left_out))
+        if found is not None:
+            return found
+        insts = self.insts
+        branch = insts[handler + 2]
+        cleanup = insts[handler].handler
+        if branch.op != "POP_JUMP_IF" or cleanup is None:
+            raise DecompileError("a with statement with an unknown handler")
+        swallow = branch.target.index if branch.arg == "true" else handler + 3  # type: ignore[union-attr]
+        if [inst.op for inst in insts[swallow : swallow + 4]] != ["POP_TOP", "POP_EXCEPT", "POP_TOP", "POP_TOP"]:
+            raise DecompileError("a with statement with an unknown handler")
+        name = "__error"
+        like = insts[handler]
+        made = {label: self.fresh(op, arg, like) for label, (op, arg) in {
+            "start": ("PUSH_EXC_INFO", None), "kind": ("LOAD_GLOBAL", "BaseException"), "match": ("CHECK_EXC_MATCH", None),
+            "other": ("POP_JUMP_IF", "false"), "store": ("STORE_FAST", name),
+            "exit": ("LOAD_FAST", f"___stack{left_out - 1}"), "type": ("LOAD_GLOBAL", "type"), "error": ("LOAD_FAST", name),
+            "call": ("CALL", (1, ())), "error2": ("LOAD_FAST", name), "error3": ("LOAD_FAST", name),
+            "traceback": ("LOAD_ATTR", "__traceback__"), "leave": ("CALL", (3, ())), "swallowed": ("POP_JUMP_IF", "true"),
+            "raise": ("RAISE_VARARGS", 0),
+            "fine": ("POP_EXCEPT", None), "none": ("LOAD_CONST", None), "clear": ("STORE_FAST", name), "delete": ("DELETE_FAST", name),
+            "behind": ("JUMP", None),
+            "unbind": ("LOAD_CONST", None), "unbind2": ("STORE_FAST", name), "unbind3": ("DELETE_FAST", name), "unbind4": ("RERAISE", 1),
+            "again": ("RERAISE", 0),
+            "cleanup": ("COPY", 3), "cleanup2": ("POP_EXCEPT", None), "cleanup3": ("RERAISE", 1),
+        }.items()}
+        self.exits[handler, left_out] = made["start"]
+        made["other"].target, made["swallowed"].target = made["again"], made["fine"]
+        inner = ExceptionHandler(made["unbind"], 1, True)
+        outer = ExceptionHandler(made["cleanup"], 1, True)
+        for label, inst in made.items():
+            if label in ("start", "kind", "match", "other", "store", "again") or label.startswith("unbind"):
+                inst.handler = outer
+            elif label in ("fine", "none", "clear", "delete", "behind") or label.startswith("cleanup"):
+                self.handled(inst, cleanup.target, left_out - 1, False)
+            else:
+                inst.handler = inner
+        self.links.append((made["behind"], self.want(swallow + 4, left_out - 1, False)))
+        self.tails.setdefault(left_out, []).extend(made.values())
+        return made["start"]

@@ -1,0 +1,111 @@
+"""Bodies of itertools' iterators, which the interpreter traces as it does the program's own generators.
+
+They look no name up, so that nothing the program does to builtins changes them. Arguments are checked, and turned into
+iterators where CPython's itertoolsmodule.c does so at once, before they come here.
+"""
+
+# ruff: noqa: B007, UP028 - the bodies say what happens when
+
+
+def chain(iterables):
+    for iterable in iterables:
+        for item in iterable:
+            yield item
+
+
+def islice(iterator, start, stop, step):
+    taken, following = 0, start
+    while True:
+        while taken < following:
+            for _ in iterator:
+                break
+            else:
+                return
+            taken += 1
+        if stop is not None and taken >= stop:
+            return
+        for item in iterator:
+            break
+        else:
+            return
+        taken += 1
+        following += step
+        if stop is not None and following > stop:
+            following = stop
+        yield item
+
+
+def accumulate(iterator, function, has_initial, total):
+    if not has_initial:
+        for total in iterator:
+            break
+        else:
+            return
+    yield total
+    for item in iterator:
+        total = total + item if function is None else function(total, item)
+        yield total
+
+
+def repeat(value):
+    while True:
+        yield value
+
+
+def count(number, step):
+    while True:
+        yield number
+        number = number + step
+
+
+def cycle(iterator):
+    saved = []
+    for item in iterator:
+        saved = [*saved, item]
+        yield item
+    while saved:
+        for item in saved:
+            yield item
+
+
+def takewhile(function, iterator):
+    for item in iterator:
+        if function(item):
+            yield item
+        else:
+            return
+
+
+def dropwhile(function, iterator):
+    for item in iterator:
+        if not function(item):
+            yield item
+            break
+    for item in iterator:
+        yield item
+
+
+def filterfalse(function, iterator):
+    for item in iterator:
+        if not (item if function is None else function(item)):
+            yield item
+
+
+def starmap(function, iterator):
+    for arguments in iterator:
+        yield function(*arguments)
+
+
+def pairwise(iterator):
+    for before in iterator:
+        break
+    else:
+        return
+    for item in iterator:
+        yield (before, item)
+        before = item
+
+
+def given(items):
+    for item in items:
+        yield item

@@ -1,0 +1,160 @@
+"""itertools on trackers: iterators that draw from others when they are asked, as CPython's itertoolsmodule.c has them."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from ..errors import GraphBreak
+from ..interp.state import realize
+from ..model.dispatch import METHODS, constructs
+from ..model.source import BUILTINS, pinned
+from ..model.value import (
+    NONE,
+    ConstantVariable,
+    GeneratorVariable,
+    ListVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from ..polyfills import iterators as bodies
+from . import calls, core, iteration, methods, operators  # noqa: F401 - the methods of generators come first
+
+
+class LazyIteratorVariable(GeneratorVariable):
+    """An iterator of itertools: a generator over its polyfill, rebuilt by ``cls(*args, **kwargs)`` until it is started."""
+
+    __slots__ = ("cls", "args", "kwargs")
+
+    def __init__(self, frame: Any, cls: type, args: list, kwargs: dict) -> None:
+        super().__init__(frame)
+        self.cls = cls
+        self.args = args
+        self.kwargs = kwargs
+
+    def python_type(self) -> type:
+        return self.cls
+
+
+for _name in ("__iter__", "__next__"):
+    METHODS[LazyIteratorVariable, _name] = METHODS[GeneratorVariable, _name]
+
+
+def make(tx: Any, cls: type, body: Any, parameters: list, args: list, kwargs: dict | None = None) -> VariableTracker:
+    """An iterator of class ``cls`` that runs ``body(*parameters)``; ``args`` and ``kwargs`` build the real one."""
+    code = body.__code__
+    scope = tx.state.scope(body.__globals__, pinned(body).child("FGLOBALS"), BUILTINS)
+    bound = dict(zip(code.co_varnames[: code.co_argcount], parameters, strict=True))
+    generator = calls.run_inline(tx, code, scope, bound, [], body)
+    assert isinstance(generator, GeneratorVariable)
+    tx.state.generators.remove(generator)  # leaves nothing to be done when it dies
+    return LazyIteratorVariable(generator.frame, cls, args, kwargs or {})
+
+
+def _refuse(cls: type, args: list, kwargs: dict, counts: tuple[int, ...], names: tuple[str, ...] = ()) -> None:
+    if len(args) not in counts or not set(kwargs) <= set(names):
+        raise GraphBreak("raised_exception", f"itertools.{cls.__name__}() with other arguments than it takes")
+
+
+@constructs(itertools.chain)
+def make_chain(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, [], kwargs, (0,))
+    return make(tx, cls, bodies.chain, [TupleVariable(list(args))], args)
+
+
+def chain_from_iterable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """chain.from_iterable: cannot be rebuilt by its class, so it must stay in the trace."""
+    _refuse(itertools.chain, args, kwargs, (1,))
+    made = make(tx, itertools.chain, bodies.chain, [iteration.get_iter(tx, args[0])], [])
+    made.started = True  # type: ignore[attr-defined]
+    return made
+
+
+calls.CLASS_METHODS[itertools.chain, "from_iterable"] = chain_from_iterable
+
+
+@constructs(itertools.islice)
+def make_islice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, args, kwargs, (2, 3, 4))
+    numbers = [core.need_constant(a, "islice() argument") for a in args[1:]]
+    operators.fold(lambda: itertools.islice((), *numbers) and None, [])  # the errors it raises
+    start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (numbers[0] or 0, numbers[1],
+                                                                      (numbers[2] if len(numbers) > 2 else None) or 1)
+    iterator = iteration.get_iter(tx, args[0])
+    return make(tx, cls, bodies.islice, [iterator, constant(start), constant(stop), constant(step)], [iterator, *args[1:]])
+
+
+@constructs(itertools.accumulate)
+def make_accumulate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, args, kwargs, (1, 2), ("func", "initial"))
+    iterator = iteration.get_iter(tx, args[0])
+    function = args[1] if len(args) > 1 else kwargs.get("func", NONE)
+    initial = kwargs.get("initial", NONE)
+    has_initial = not (isinstance(initial, ConstantVariable) and initial.value is None)
+    return make(tx, cls, bodies.accumulate, [iterator, function, constant(has_initial), initial], [iterator, function],
+                {"initial": initial})
+
+
+@constructs(itertools.repeat)
+def make_repeat(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, args, kwargs, (1, 2), ("times",))
+    if len(args) < 2 and "times" not in kwargs:
+        return make(tx, cls, bodies.repeat, args, args)
+    times = args[1] if len(args) > 1 else kwargs["times"]
+    return make(tx, cls, bodies.given, [TupleVariable([args[0]] * core.need_constant(times, "times"))], [args[0], times])
+
+
+@constructs(itertools.count)
+def make_count(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, args, kwargs, (0, 1, 2), ("start", "step"))
+    both = [*args, *[kwargs.get(n, constant(i)) for i, n in enumerate(("start", "step"))][len(args):]]
+    if not all(isinstance(a, ConstantVariable) and type(a.value) is int for a in both):
+        raise GraphBreak("unsupported_iterator", "itertools.count() of something other than ints")
+    return make(tx, cls, bodies.count, both, both)
+
+
+def _over_iterator(cls: type, body: Any, function_first: bool) -> None:
+    @constructs(cls)
+    def make_it(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+        _refuse(cls, args, kwargs, (2 if function_first else 1,))
+        parameters = [*args[:-1], iteration.get_iter(tx, args[-1])]
+        return make(tx, cls, body, parameters, parameters)
+
+
+_over_iterator(itertools.cycle, bodies.cycle, False)
+_over_iterator(itertools.pairwise, bodies.pairwise, False)
+_over_iterator(itertools.takewhile, bodies.takewhile, True)
+_over_iterator(itertools.dropwhile, bodies.dropwhile, True)
+_over_iterator(itertools.filterfalse, bodies.filterfalse, True)
+_over_iterator(itertools.starmap, bodies.starmap, True)
+
+
+@constructs(itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement)
+def make_combinatoric(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    """Their pools are drawn when they are made."""
+    options = {k: core.need_constant(v, k) for k, v in kwargs.items()}
+    pools = args if cls is itertools.product else args[:1]
+    items = [iteration.unpack_iterable(tx, a) for a in pools]
+    numbers = [core.need_constant(a, "length") for a in args[len(pools):]]
+    try:
+        count = sum(1 for _ in itertools.islice(cls(*(range(len(i)) for i in items), *numbers, **options), 100_001))
+        made = [TupleVariable(list(t)) for t in cls(*items, *numbers, **options)] if count <= 100_000 else None
+    except (TypeError, ValueError):
+        raise GraphBreak("raised_exception", f"itertools.{cls.__name__}() raised an error") from None
+    if made is None:
+        raise GraphBreak("unsupported_iterator", "more than 100,000 combinations")
+    rebuilt = [ListVariable(i) for i in items]
+    return make(tx, cls, bodies.given, [TupleVariable(list(made))], [*rebuilt, *args[len(pools):]], kwargs)
+
+
+@constructs(itertools.zip_longest)
+def make_zip_longest(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, [], kwargs, (0,), ("fillvalue",))
+    iterators = [iteration.get_iter(tx, a) for a in args]
+    if not all(isinstance(i, iteration.IteratorVariable) for i in iterators):
+        raise GraphBreak("unsupported_iterator", "itertools.zip_longest() of iterators that run code")
+    fill = kwargs.get("fillvalue", NONE)
+    items = [[realize(x, tx.state) for x in iteration.unpack_iterable(tx, i)] for i in iterators]
+    tuples: list[VariableTracker] = [TupleVariable(list(t)) for t in itertools.zip_longest(*items, fillvalue=fill)]
+    return make(tx, cls, bodies.given, [TupleVariable(tuples)], [ListVariable(i) for i in items], {"fillvalue": fill})

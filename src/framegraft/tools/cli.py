@@ -1,0 +1,183 @@
+"""The command line: ``framegraft`` and ``python -m framegraft``.
+
+Exit codes: 0 all is well, 1 something failed or was found wrong, 2 the command line is wrong. ``run`` ends as its script does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import difflib
+import json
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.syntax import Syntax
+from rich.text import Text
+
+from ..backends.registry import backend_origin, list_backends
+from ..decompiler import decompile
+from ..errors import FramegraftError
+from ..reasons import REASONS
+from . import doctor, program, show, targets
+from .explain import explain
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="framegraft",
+        description="Captures graphs from PyTorch programs as they are, and shows what was captured and what was not.",
+        epilog="framegraft COMMAND --help tells more of a command.",
+    )
+    made.add_argument("--no-color", action="store_true", help="no colours, whatever the terminal can do")
+    commands = made.add_subparsers(dest="command", metavar="COMMAND", required=True)
+
+    def command(name: str, run: Callable[[Any, Console], int], text: str, **more: Any) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".", **more)
+        sub.set_defaults(run=run)
+        return sub
+
+    sub = command("run", program.command, "run a program with capture on, and write a report as one HTML page",
+                  epilog="torch.compile is Framegraft's inside of the program, with the backend that the program names.",
+                  usage="framegraft run [options] SCRIPT [arguments of the script]\n       framegraft run [options] -m MODULE [arguments]")
+    program.arguments(sub)
+
+    sub = command("explain", _explain, "call a function once and tell graphs, breaks, guards and costs",
+                  epilog='Example: framegraft explain model.py:forward --args "torch.randn(4, 8)"')
+    sub.add_argument("target", metavar="FILE:FUNCTION", help="or MODULE:FUNCTION; CLASS.METHOD of a module-level object works, too")
+    sub.add_argument("--args", default="", metavar="EXPRESSIONS",
+                     help="the arguments, as Python in the module's namespace, with torch at hand; name=value for keywords")
+    sub.add_argument("--json", action="store_true", help="the same as JSON on stdout")
+
+    sub = command("decompile", _decompile, "print the source of a function, made from its bytecode; nothing is run",
+                  epilog="A module without :FUNCTION prints all functions at its top.")
+    sub.add_argument("target", metavar="FILE|MODULE[:FUNCTION]")
+
+    sub = command("backends", _backends, "list the compilers that backend= takes")
+    sub.add_argument("--all", action="store_true", help="those for debugging, too")
+
+    sub = command("reasons", _reasons, "the catalogue of reasons why graphs break: why, what to do, an example")
+    sub.add_argument("id", nargs="*", metavar="REASON", help="only these")
+    sub.add_argument("--json", action="store_true", help="the same as JSON on stdout")
+
+    sub = command("doctor", _doctor, "look at versions, the native core and its calibration, and capture a small function")
+    sub.add_argument("--json", action="store_true", help="the same as JSON on stdout")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code. ``arguments`` are those behind the program's name, by default ``sys.argv``'s."""
+    wanted = parser().parse_args(arguments)
+    console = Console(no_color=True if wanted.no_color else None, highlight=False, soft_wrap=not sys.stdout.isatty())
+    try:
+        return wanted.run(wanted, console)
+    except targets.BadTarget as error:
+        return _fail(str(error), 2)
+    except FramegraftError as error:
+        return _fail(f"{type(error).__name__}: {error}", 1)
+    except BrokenPipeError:  # `framegraft reasons | head`
+        sys.stderr.close()
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+def _fail(text: str, code: int) -> int:
+    Console(stderr=True, highlight=False).print(Text.assemble(("framegraft: ", "bold red"), text))
+    return code
+
+
+def _print_json(data: Any) -> None:
+    sys.stdout.write(json.dumps(data, indent=2) + "\n")
+
+
+# --- the commands ----------------------------------------------------------------------------------------------------
+
+
+def _explain(wanted: Any, console: Console) -> int:
+    place, function = targets.split(wanted.target)
+    if not function:
+        raise targets.BadTarget(f"{wanted.target} names no function; write FILE:FUNCTION")
+    with program.in_place_of_torch_compile():
+        fn, scope = targets.load(place, function)
+    try:
+        args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({wanted.args})", {"torch": sys.modules["torch"], **scope})
+    except Exception as error:
+        raise targets.BadTarget(f"--args {wanted.args!r}: {type(error).__name__}: {error}") from error
+    try:
+        found = explain(fn)(*args, **kwargs)
+    except Exception as error:
+        program.print_error(error)
+        return _fail(f"{function} raised {type(error).__name__}", 1)
+    if wanted.json:
+        _print_json(found.as_dict())
+    else:
+        console.print(found)
+    return 0
+
+
+def _decompile(wanted: Any, console: Console) -> int:
+    place, function = targets.split(wanted.target)
+    if function:
+        codes = [targets.find_code(place, function)]
+    else:
+        known = targets.functions_in(targets.code_of(place))
+        codes = [code for name, code in known.items() if "." not in name and name.isidentifier()]
+        if not codes:
+            raise targets.BadTarget(f"{place} defines no functions")
+    failed = 0
+    for number, code in enumerate(codes):
+        try:
+            source = decompile(code)
+        except FramegraftError as error:
+            failed += 1
+            _fail(f"{code.co_qualname} cannot be decompiled: {error}", 1)
+            continue
+        if number:
+            console.print()
+        console.print(Syntax(source, "python", background_color="default") if console.is_terminal else Text(source), soft_wrap=True)
+    return 1 if failed else 0
+
+
+def _backends(wanted: Any, console: Console) -> int:
+    made = show.table("name", "from", "what it does")
+    for name in list_backends(exclude_tags=() if wanted.all else ("debug",)):
+        made.add_row(name, *backend_origin(name))
+    console.print(made)
+    return 0
+
+
+def _reasons(wanted: Any, console: Console) -> int:
+    for name in wanted.id:
+        if name not in REASONS:
+            near = difflib.get_close_matches(name, REASONS, n=1)
+            raise targets.BadTarget(f"there is no reason {name}" + (f"; did you mean {near[0]}?" if near else ""))
+    chosen = [REASONS[name] for name in wanted.id or REASONS]
+    if wanted.json:
+        _print_json([dataclasses.asdict(reason) for reason in chosen])
+        return 0
+    for reason in chosen:
+        console.print(Text(reason.id, "bold red"))
+        console.print(Text.assemble(("  Why:  ", "dim"), reason.why))
+        console.print(Text.assemble(("  Hint: ", "dim"), reason.hint))
+        if reason.example:
+            for line in reason.example.strip("\n").splitlines():
+                console.print(Text(f"      {line}", "cyan"), soft_wrap=True)
+        console.print()
+    return 0
+
+
+def _doctor(wanted: Any, console: Console) -> int:
+    findings = doctor.examine()
+    if wanted.json:
+        _print_json([dataclasses.asdict(finding) for finding in findings])
+    else:
+        marks = {True: Text("ok", "green"), False: Text("no", "bold red"), None: Text("")}
+        made = show.table("", "", "")
+        made.show_header = False
+        for finding in findings:
+            made.add_row(marks[finding.ok], finding.topic, finding.what)
+        console.print(made)
+    return 1 if any(finding.ok is False for finding in findings) else 0

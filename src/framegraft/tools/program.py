@@ -1,0 +1,153 @@
+"""``framegraft run``: a program as it is, with capture on."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+import runpy
+import sys
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.text import Text
+
+from .. import _native
+from ..api import Context, compile, context_for
+from ..backends.registry import lookup_backend
+from ..emit.resume import origin_of
+from .report import Recorder
+from .targets import BadTarget
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", default="framegraft_report.html", metavar="FILE",
+                        help="where the report goes; a folder gets FILE named after the program (default: %(default)s)")
+    parser.add_argument("--json", metavar="FILE", help="the report's data as JSON, too; - for stdout")
+    parser.add_argument("-f", "--function", action="append", default=[], metavar="NAME",
+                        help="capture this function (its name, CLASS.NAME or MODULE:NAME) although the program does not "
+                        "compile it; may be given more than once")
+    parser.add_argument("-b", "--backend", default="eager", help="backend of --function (default: %(default)s)")
+    parser.add_argument("--no-report", action="store_true", help="capture only")
+    parser.add_argument("-m", dest="module", action="store_true", help="SCRIPT is the name of a module")
+    parser.add_argument("script", metavar="SCRIPT")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="arguments of the script")
+
+
+class Named(Context):
+    """Captures frames of named functions only; the evaluation hook offers all."""
+
+    def __init__(self, names: list[str], backend: str) -> None:
+        super().__init__(context_for(backend, False, None).compiler, False, None)
+        self._names = [(m, n) for m, _, n in (name.rpartition(":") for name in names)]
+
+    def miss(self, compiled: Any, args: tuple) -> Any:
+        fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
+        code = fn.__code__
+        origin = origin_of(code)
+        if origin is code and not any(self._is(fn, origin.co_qualname, *name) for name in self._names):
+            _native.set_skip(code, self, True)
+            return None
+        return super().miss(compiled, args)
+
+    def _is(self, fn: Any, qualname: str, module: str, name: str) -> bool:
+        if module and fn.__module__ != module and not (module.endswith(".py") and fn.__code__.co_filename.endswith(module)):
+            return False
+        return qualname == name or qualname.endswith(f".{name}")
+
+
+def command(wanted: Any, console: Console) -> int:
+    """Run the program; the exit code is the program's."""
+    if not wanted.module and not pathlib.Path(wanted.script).is_file():
+        raise BadTarget(f"there is no file {wanted.script}")
+    if wanted.module and not _module_exists(wanted.script):
+        raise BadTarget(f"there is no module {wanted.script}")
+    lookup_backend(wanted.backend)
+    recorder = Recorder([wanted.script, *wanted.arguments])
+    named = Named(wanted.function, wanted.backend) if wanted.function else None
+    with in_place_of_torch_compile(), recorder:
+        code = _run(wanted, named)
+    if wanted.json == "-":
+        sys.stdout.write(json.dumps(recorder.data()) + "\n")
+    elif wanted.json:
+        pathlib.Path(wanted.json).write_text(json.dumps(recorder.data()))
+    if not wanted.no_report:
+        path = recorder.write(_output(wanted))
+        totals = recorder.data()["totals"]
+        text = Text.assemble(("framegraft: ", "bold"), f"{totals['graphs']} graphs, {totals['breaks']} breaks; report in {path}")
+        Console(stderr=True, highlight=False, soft_wrap=True).print(text)
+    return code
+
+
+@contextlib.contextmanager
+def in_place_of_torch_compile() -> Iterator[None]:
+    """Inside, ``torch.compile`` is Framegraft's."""
+    stock, torch.compile = torch.compile, _stand_in
+    try:
+        yield
+    finally:
+        torch.compile = stock
+
+
+def print_error(error: BaseException) -> None:
+    """The traceback of an error of the program, without the frames that started it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith((_HERE, runpy.__file__, "<frozen")):
+        trace = trace.tb_next
+    traceback.print_exception(type(error), error, trace)
+
+
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+def _stand_in(model: Any = None, **options: Any) -> Any:
+    """torch.compile, as the program calls it."""
+    return compile(model, **options)
+
+
+def _module_exists(name: str) -> bool:
+    sys.path.insert(0, "")
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False
+    finally:
+        sys.path.remove("")
+
+
+def _output(wanted: Any) -> pathlib.Path:
+    path = pathlib.Path(wanted.output)
+    return path / f"{pathlib.Path(wanted.script).stem}.html" if path.is_dir() or wanted.output.endswith(os.sep) else path
+
+
+def _run(wanted: Any, named: Named | None) -> int:
+    saved_argv, saved_path = sys.argv, list(sys.path)
+    sys.argv = [wanted.script, *wanted.arguments]
+    sys.path[0:0] = ["" if wanted.module else str(pathlib.Path(wanted.script).parent.resolve())]
+    old = _native.set_mode(1, named, named.miss) if named is not None else None
+    try:
+        if wanted.module:
+            runpy.run_module(wanted.script, run_name="__main__", alter_sys=True)
+        else:
+            runpy.run_path(wanted.script, run_name="__main__")
+        return 0
+    except SystemExit as stop:
+        if isinstance(stop.code, str):
+            sys.stderr.write(f"{stop.code}\n")
+            return 1
+        return stop.code or 0
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            return 130
+        print_error(error)
+        return 1
+    finally:
+        if old is not None:
+            _native.set_mode(*old)
+        sys.argv, sys.path[:] = saved_argv, saved_path

@@ -1,0 +1,107 @@
+"""What a command line names: ``FILE:FUNCTION`` or ``MODULE:FUNCTION``."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pathlib
+import runpy
+import sys
+from types import CodeType
+from typing import Any
+
+
+class BadTarget(Exception):
+    """A file, module or function that is not there, in words for the user."""
+
+
+def split(target: str) -> tuple[str, str]:
+    """(file or module, function or "")."""
+    place, colon, function = target.rpartition(":")
+    if not colon or (len(place) == 1 and function.startswith("\\")):  # a drive letter is no file
+        return target, ""
+    return place, function
+
+
+def is_file(place: str) -> bool:
+    return place.endswith(".py") or "/" in place
+
+
+def code_of(place: str) -> CodeType:
+    """The code of a file or module, which is not run. Packages that it lies in are imported."""
+    if is_file(place):
+        path = pathlib.Path(place)
+        if not path.is_file():
+            raise BadTarget(f"there is no file {place}")
+        try:
+            return compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        except SyntaxError as error:
+            raise BadTarget(f"{place}:{error.lineno}: {error.msg}") from error
+    sys.path.insert(0, "")
+    try:
+        spec = importlib.util.find_spec(place)
+    except (ImportError, ValueError) as error:
+        raise BadTarget(f"module {place}: {error}") from error
+    finally:
+        sys.path.remove("")
+    get_code = getattr(spec.loader, "get_code", None) if spec is not None else None
+    code = get_code(place) if get_code is not None else None
+    if code is None:
+        raise BadTarget(f"there is no Python code of a module {place}" if spec is not None else f"there is no module {place}")
+    return code
+
+
+def functions_in(code: CodeType, prefix: str = "") -> dict[str, CodeType]:
+    """Functions that a module's code defines, by qualified name, those in classes and functions included."""
+    found: dict[str, CodeType] = {}
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            if value.co_flags & 1:  # a function, no class body
+                found.setdefault(value.co_qualname, value)
+            found.update({k: v for k, v in functions_in(value).items() if k not in found})
+    return found
+
+
+def find_code(place: str, function: str) -> CodeType:
+    known = functions_in(code_of(place))
+    if function in known:
+        return known[function]
+    ends = [name for name in known if name.rpartition(".")[2] == function]
+    if len(ends) == 1:
+        return known[ends[0]]
+    raise BadTarget(_not_there(place, function, list(known)))
+
+
+def load(place: str, function: str) -> tuple[Any, dict[str, Any]]:
+    """The function and the namespace of its module, which is run (under its own name, not as ``__main__``)."""
+    if is_file(place):
+        path = pathlib.Path(place)
+        if not path.is_file():
+            raise BadTarget(f"there is no file {place}")
+        sys.path.insert(0, str(path.parent.resolve()))
+        saved, sys.argv = sys.argv, [place]
+        try:
+            scope = runpy.run_path(str(path), run_name=path.stem)
+        finally:
+            sys.argv = saved
+    else:
+        sys.path.insert(0, "")
+        try:
+            scope = vars(importlib.import_module(place))
+        except ImportError as error:
+            raise BadTarget(f"module {place}: {error}") from error
+    found: Any = scope
+    for part in function.split("."):
+        found = found.get(part) if isinstance(found, dict) else getattr(found, part, None)
+        if found is None:
+            raise BadTarget(_not_there(place, function, [n for n, v in scope.items() if callable(v) and not n.startswith("_")]))
+    if not callable(found):
+        raise BadTarget(f"{function} of {place} is a {type(found).__name__}, not something to call")
+    return found, scope
+
+
+def _not_there(place: str, function: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(function, known, n=3)
+    offer = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(sorted(known)[:10]) or 'none'}"
+    return f"{place} has no function {function}{offer}"

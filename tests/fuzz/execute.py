@@ -1,0 +1,157 @@
+"""Runs one program eager and captured, and tells where the two differ."""
+
+import contextlib
+import io
+import random
+import signal
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+import framegraft
+
+from ..lang.snapshot import Snapshot, first_difference, global_state
+
+# How a program is captured: compiled main, the hook on everything below it, breaks forced, another backend.
+MODES = ("eager", "eager", "eager", "optimize", "aot_eager", "forced")
+TIME_LIMIT = 40
+EAGER_LIMIT = 2
+
+
+class TooLong(BaseException):
+    """Not an Exception: the program's handlers must not catch it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise TooLong
+
+    old = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, old)
+
+
+def nothing() -> None:
+    """``graph_break`` of the eager run."""
+
+
+def load(text: str, name: str, graph_break: Callable[[], None]) -> types.ModuleType:
+    module = types.ModuleType(name)
+    module.__dict__["graph_break"] = graph_break
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(text, f"<{name}>", "exec"), module.__dict__)
+    return module
+
+
+def lines_of(error: BaseException, name: str) -> tuple:
+    """The program's own lines in a traceback, outermost first; of a frame and its resume functions the last one's."""
+    found: list[tuple[str, int]] = []
+    trace = error.__traceback__
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        if code.co_filename == f"<{name}>":
+            function = code.co_name.removeprefix("<resume in ").removesuffix(">")
+            if found and found[-1][0] == function:
+                found.pop()
+            found.append((function, trace.tb_lineno))
+        trace = trace.tb_next
+    return tuple(found)
+
+
+def observe(text: str, capture: Callable[[Callable], Callable], graph_break: Callable[[], None]) -> tuple:
+    """All that can be seen of a program's calls: on equal arguments twice, after a change, and on what that left behind."""
+    torch.manual_seed(0)
+    random.seed(0)
+    module = load(text, "fuzzed", graph_break)
+    call = capture(module.main)
+    seen = []
+    try:
+        for step in ("first", "second", "changed", "again"):
+            if step != "again":
+                args = module.make()
+            if step == "changed":
+                module.change(args)
+            seen.append((step, one_call(module, call, args)))
+        module.make()
+    finally:
+        torch.set_grad_enabled(True)
+    return tuple(seen)
+
+
+def one_call(module: types.ModuleType, call: Callable, args: list) -> Any:
+    out, trace = io.StringIO(), ()
+    with contextlib.redirect_stdout(out), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            end: tuple[str, Any] = ("returned", call(*args))
+        except Exception as error:
+            end, trace = ("raised", error), lines_of(error, "fuzzed")
+            if isinstance(error, framegraft.errors.FramegraftError):
+                raise
+    state = {k: v for k, v in vars(module).items() if k.startswith("G_")}
+    classes = [vars(v) for k, v in vars(module).items() if k[0] == "C" and isinstance(v, type)]
+    plain = [{k: v for k, v in c.items() if isinstance(v, (int, str, list))} for c in classes]
+    seen = Snapshot()((end, args, state, module.notes, plain))
+    return seen, out.getvalue(), trace, global_state()
+
+
+def difference(text: str, mode: str, force: int = 0) -> str | None:
+    """Where capture differs from eager; None where it does not, or where eager itself is not repeatable or endless."""
+    sys.setrecursionlimit(1000)
+    try:
+        with time_limit(EAGER_LIMIT):
+            expected = observe(text, lambda f: f, nothing)
+            if expected != observe(text, lambda f: f, nothing):
+                return None
+    except TooLong:
+        return None
+    with time_limit(TIME_LIMIT):
+        framegraft.reset()
+        forced = {"force_break_at": force} if mode == "forced" else {}
+        with framegraft.config.patch(raise_internal_errors=True, **forced):
+            got = observe(text, capturer(mode), framegraft.graph_break)
+    return first_difference(expected, got)
+
+
+def capturer(mode: str) -> Callable[[Callable], Callable]:
+    backend = "aot_eager" if mode == "aot_eager" else "eager"
+    if mode != "optimize":
+        return lambda fn: framegraft.compile(fn, backend=backend)
+
+    def capture(fn: Callable) -> Callable:
+        def call(*args: Any) -> Any:
+            with framegraft.optimize(backend):
+                return fn(*args)
+
+        return call
+
+    return capture
+
+
+def mode_of(seed: int) -> tuple[str, int]:
+    chooser = random.Random(seed)
+    return chooser.choice(MODES), chooser.randrange(60)
+
+
+def examine(text: str, seed: int, modes: tuple[str, ...] | None = None) -> str | None:
+    """The difference of a program in the mode that goes with its seed; errors of the engine are differences."""
+    mode, force = mode_of(seed)
+    if modes is not None:
+        mode = modes[seed % len(modes)]
+    try:
+        found = difference(text, mode, force)
+    except TooLong:
+        return f"[{mode}] no end after {TIME_LIMIT} s"
+    except Exception as error:
+        return f"[{mode}] {type(error).__name__}: {str(error)[:500]}"
+    return None if found is None else f"[{mode}] {found}"

@@ -1,0 +1,69 @@
+"""Names that the trace found but never looked at: they must still be there in the next call."""
+
+from .harness import X, module, outcome, probe
+
+
+@probe
+def test_global_deleted_by_the_call_itself(C):
+    m = module("g = 1\ndef f(x):\n    global g\n    del g\n    return x + 1\n")
+    f = C(m.f)
+    return outcome(lambda: f(X())), outcome(lambda: f(X())), "g" in vars(m)
+
+
+@probe
+def test_unused_global_deleted(C):
+    m = module("g = object()\ndef f(x):\n    y = g\n    return x + 1\n")
+    f = C(m.f)
+    first = outcome(lambda: f(X()))
+    del m.g
+    return first, outcome(lambda: f(X()))
+
+
+@probe
+def test_unused_attribute_deleted(C):
+    m = module("def f(x, o):\n    y = o.a\n    return x + 1\n")
+    f, o = C(m.f), module("a = []")
+    first = outcome(lambda: f(X(), o))
+    del o.a
+    return first, outcome(lambda: f(X(), o))
+
+
+@probe
+def test_deleted_attribute(C):
+    class O:
+        pass
+
+    def f(x, o):
+        del o.a
+        return x + 1
+
+    g, o = C(f), O()
+    o.a = 3
+    return outcome(lambda: g(X(), o)), outcome(lambda: g(X(), o))
+
+
+@probe
+def test_cell_emptied(C):
+    kept = [1]
+
+    def empty():
+        nonlocal kept
+        del kept
+
+    def f(x):
+        y = kept
+        return x + 1
+
+    g = C(f)
+    first = outcome(lambda: g(X()))
+    empty()
+    return first, outcome(lambda: g(X()))
+
+
+@probe
+def test_global_made_and_deleted(C):
+    m = module("def f(x):\n    global g\n    g = 1\n    del g\n    return x + 1\n")
+    f = C(m.f)
+    first = outcome(lambda: f(X()))
+    m.g = 5
+    return first, outcome(lambda: f(X())), "g" in vars(m)
