@@ -14,10 +14,11 @@ from .backends.registry import make_backend
 from .errors import GraphBreak
 from .model.dispatch import HANDLERS, handles
 from .run import convert as converter
-from .run import records, skip
+from .run import recompiles, records, skip, stance
 from .run.names import InstalledName
 from .semantics import calls
 from .semantics.wrapping import wrap_constant
+from .tensor import marks
 from .tensor.torchops import run_node
 
 _COMPILED_CODES: weakref.WeakSet = weakref.WeakSet()
@@ -43,6 +44,9 @@ class Context:
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
             _native.set_skip(code, None, how)
             return None
+        if stance.current() != "default":
+            entries = [e for e in _native.cache_entries(code) if e.ctx is self]
+            return stance.refuse(fn, lambda: recompiles.reasons(fn, entries, args))
         _COMPILED_CODES.add(code)
         old = _native.set_mode(2, None, None)
         try:
@@ -383,4 +387,7 @@ def stats() -> dict[str, int]:
     return dict(records.STATS)
 
 
+set_stance = stance.set_stance
+mark_dynamic, maybe_mark_dynamic = marks.mark_dynamic, marks.maybe_mark_dynamic
+mark_static, mark_unbacked = marks.mark_static, marks.mark_unbacked
 register_bytecode_hook = records.register_bytecode_hook

@@ -22,15 +22,21 @@ from .log import switch_by_setting
 
 #: Entries kept for one code object; a call that fits none of so many runs in eager mode, with one warning.
 cache_size_limit: int = 64
+#: Captures made of one code object, those that are gone included; one more runs in eager mode, with one warning.
+accumulated_cache_size_limit: int = 256
 #: Raise ``RecompileLimitExceeded`` instead of compiling a second entry for one code object (to find recompiles).
 error_on_recompile: bool = False
 
 # --- what is specialised ---------------------------------------------------------------------------------------------
 
-#: Capture with symbolic sizes, so that one graph serves many shapes.
+#: Capture with symbolic sizes at once, where ``compile(dynamic=...)`` was not given.
 dynamic_shapes: bool = False
-#: Treat Python integers as constants of the graph and guard their values.
-specialize_int: bool = True
+#: On a recompile, capture with symbols what was seen to change: sizes, strides, Python ints and floats.
+automatic_dynamic_shapes: bool = True
+#: Treat Python ints as constants of the graph and guard their values, even those that change.
+specialize_int: bool = False
+#: The same for floats.
+specialize_float: bool = False
 #: Guard the attributes of nn.Modules. Off is faster to compile and unsound if a module is changed afterwards.
 guard_nn_modules: bool = True
 #: Capture ``.item()`` as a symbolic number instead of breaking the graph.
@@ -60,13 +66,16 @@ output_code: bool = False
 
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
-_POSITIVE = ("cache_size_limit", "max_trace_steps")
+_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "max_trace_steps")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "cache_size_limit": (int,),
+    "accumulated_cache_size_limit": (int,),
     "error_on_recompile": (bool,),
     "dynamic_shapes": (bool,),
+    "automatic_dynamic_shapes": (bool,),
     "specialize_int": (bool,),
+    "specialize_float": (bool,),
     "guard_nn_modules": (bool,),
     "capture_scalar_outputs": (bool,),
     "capture_dynamic_output_shape_ops": (bool,),

@@ -67,7 +67,15 @@ class ExportError(FramegraftError):
     """A function that is no single graph of its arguments."""
 
 
-class RecompileLimitExceeded(FramegraftError):
+class RecompileError(FramegraftError):
+    """A function would be captured again while ``config.error_on_recompile`` or the stance ``fail_on_recompile`` holds."""
+
+
+class ConstraintViolation(FramegraftError):
+    """A size that was marked with ``mark_dynamic`` can have one value only."""
+
+
+class RecompileLimitExceeded(RecompileError):
     """A code object reached ``config.cache_size_limit`` entries where falling back to eager is not allowed."""
 
 

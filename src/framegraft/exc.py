@@ -3,11 +3,13 @@
 from .errors import (
     BackendCompilerFailed,
     ConfigError,
+    ConstraintViolation,
     DecompileError,
     ExportError,
     FramegraftError,
     InternalError,
     InvalidBackend,
+    RecompileError,
     RecompileLimitExceeded,
     Unsupported,
 )
@@ -15,11 +17,13 @@ from .errors import (
 __all__ = [
     "BackendCompilerFailed",
     "ConfigError",
+    "ConstraintViolation",
     "DecompileError",
     "ExportError",
     "FramegraftError",
     "InternalError",
     "InvalidBackend",
+    "RecompileError",
     "RecompileLimitExceeded",
     "Unsupported",
 ]

@@ -460,7 +460,7 @@ def test_threads(counter, x):
     def f(v, n):
         return (v * n).sum() + n
 
-    c = framegraft.compile(f, backend=counter)
+    c = framegraft.compile(f, backend=counter, dynamic=False)
     wrong = []
 
     def work(k):

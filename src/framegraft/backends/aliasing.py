@@ -18,38 +18,60 @@ from .registry import Compiler, call_backend
 from .tracing import own_copy
 
 
-def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[torch.Tensor], changed: Sequence[int]) -> Callable[..., Any]:
-    """As ``call_backend``, for a graph that changes the inputs marked in ``changed``; 2: but for their version counters."""
+def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[Any], changed: Sequence[int]) -> Callable[..., Any]:
+    """As ``call_backend``, for a graph that changes the inputs marked in ``changed``; 2: but for their version counters.
+
+    Inputs are tensors and numbers.
+    """
     captured = own_copy(gm)
-    memory = Memory(inputs, changed)
-    shown = list(inputs) if memory.apart([t.data_ptr() for t in inputs]) else [_apart(t) for t in inputs]
+    tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
+    memory = Memory([inputs[i] for i in tensors], [changed[i] for i in tensors], len(tensors) < len(inputs) or _has_symbols(gm))
+    shown = list(inputs)
+    if not memory.apart([inputs[i] for i in tensors]):
+        shown = [_apart(t) if isinstance(t, torch.Tensor) else t for t in inputs]
     compiled = call_backend(compiler, gm, shown)
     if isinstance(getattr(compiled, "__self__", None), GraphModule):
         return compiled  # runs the operations in order
     hidden = [i for i, kind in enumerate(changed) if kind == 2]
-    return _Checked(_Uncounted(compiled, hidden) if hidden else compiled, captured.forward, memory)
+    called = _Uncounted(compiled, hidden) if hidden else compiled
+    return _Checked(called, captured.forward, memory, None if len(tensors) == len(inputs) else tensors)
+
+
+def _has_symbols(gm: GraphModule) -> bool:
+    return any("extents" in n.meta for n in gm.graph.nodes if n.op == "placeholder")
 
 
 class Memory:
-    """Where the inputs of a graph lie. Shapes and strides never change: every call is guarded on them."""
+    """Where the tensors among a graph's inputs lie.
 
-    def __init__(self, inputs: Sequence[torch.Tensor], changed: Sequence[int]) -> None:
+    Args:
+        inputs: the tensors.
+        changed: which of them the graph changes.
+        dynamic: their sizes differ from call to call; otherwise every call is guarded on shapes and strides.
+    """
+
+    def __init__(self, inputs: Sequence[torch.Tensor], changed: Sequence[int], dynamic: bool = False) -> None:
         self._spans = [_span(t) for t in inputs]
+        self._dynamic = dynamic
         self._changed = [i for i, c in enumerate(changed) if c]
         self._is_changed = [bool(c) for c in changed]
         self._good: list[int] = [0] * len(inputs)  # addresses that were found apart; 0: nowhere
 
-    def apart(self, starts: list[int]) -> bool:
-        """Whether no changed input overlaps another input, for inputs at these addresses."""
-        good = self._good
+    def apart(self, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether no changed input overlaps another input."""
+        starts = [t.data_ptr() for t in tensors]
+        good, spans = self._good, self._spans
+        if self._dynamic and (now := [_span(t) for t in tensors]) != spans:
+            spans = self._spans = now
+            good = [0] * len(starts)
         if starts == good:
             return True
         moved = [i for i, start in enumerate(starts) if start != good[i]]
-        spans = self._spans
         for i in moved:
             start, end = starts[i], starts[i] + spans[i]
             for j in range(len(starts)) if self._is_changed[i] else self._changed:
                 if starts[j] < end and start < starts[j] + spans[j] and i != j and start and starts[j]:
+                    self._good = [0] * len(starts)
                     return False
         self._good = starts
         return True
@@ -96,12 +118,14 @@ class _Uncounted:
 
 
 class _Checked:
-    def __init__(self, compiled: Callable[..., Any], captured: Callable[..., Any], memory: Memory) -> None:
+    def __init__(
+        self, compiled: Callable[..., Any], captured: Callable[..., Any], memory: Memory, tensors: list[int] | None
+    ) -> None:
         self._compiled = compiled
         self._captured = captured
         self._memory = memory
+        self._tensors = tensors  # which inputs are tensors; None: all
 
     def __call__(self, *inputs: Any) -> Any:
-        if self._memory.apart([t.data_ptr() for t in inputs]):
-            return self._compiled(*inputs)
-        return self._captured(*inputs)
+        tensors = inputs if self._tensors is None else [inputs[i] for i in self._tensors]
+        return self._compiled(*inputs) if self._memory.apart(tensors) else self._captured(*inputs)

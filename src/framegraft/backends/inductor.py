@@ -12,7 +12,7 @@ from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
 
 from ..errors import ConfigError
-from .tracing import backend_context, own_copy
+from .tracing import backend_context, own_copy, symbolic_inputs
 
 
 class InductorBackend:
@@ -26,7 +26,8 @@ class InductorBackend:
     def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         with backend_context(gm):
             # compile_fx takes ownership of the graph and rewrites it
-            compiled: Any = compile_fx(own_copy(gm), list(example_inputs), config_patches=self.config_patches or None)
+            inputs = symbolic_inputs(gm, example_inputs)
+            compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=self.config_patches or None)
         # It comes wrapped to keep the other frame evaluation hook out, at a cost per call; ours skips torch's frames.
         return getattr(compiled, "_torchdynamo_orig_callable", compiled)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule
+
+from ..tensor.fake import to_fake
 
 
 def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
@@ -39,11 +43,43 @@ def backend_context(gm: GraphModule) -> Iterator[None]:
         if theirs is mode or (mode.shape_env is not None and theirs.shape_env is mode.shape_env):
             yield
             return
-    fresh = FakeTensorMode(
+    with tracing(TracingContext(_fresh_mode(mode))):
+        yield
+
+
+def _fresh_mode(mode: FakeTensorMode) -> FakeTensorMode:
+    return FakeTensorMode(
         shape_env=mode.shape_env, static_shapes=mode.static_shapes, allow_non_fake_inputs=mode.allow_non_fake_inputs
     )
-    with tracing(TracingContext(fresh)):
-        yield
+
+
+def wants_fixed_floats(error: BaseException | None) -> bool:
+    """Whether a compiler failed because it has no way to take floats as inputs of this graph."""
+    if type(error).__name__ != "TensorifyScalarRestartAnalysis":
+        return False
+    sys.modules["torch.fx.passes._tensorify_python_scalars"].TensorifyState.clear()  # it notes in a global what it wanted
+    return True
+
+
+def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]:
+    """The example inputs as a compiler should see them: in a graph with symbols, fake tensors with the graph's symbols.
+
+    They belong to the fake mode of the present TracingContext: call it inside of ``backend_context``. Left to itself a
+    compiler would make symbols of its own, which the guards know nothing of.
+    """
+    context = TracingContext.try_get()
+    mode = None if context is None else context.fake_mode
+    if mode is None or mode.shape_env is None:
+        return list(example_inputs)
+    placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    made = []
+    for node, value in zip(placeholders, example_inputs, strict=True):
+        if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
+            value = to_fake(mode, value, node.meta.get("extents"))
+            if "carries" in node.meta:
+                value.item_memo = node.meta["carries"]
+        made.append(value)
+    return made
 
 
 def own_copy(gm: GraphModule) -> GraphModule:

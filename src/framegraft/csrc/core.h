@@ -14,6 +14,8 @@ typedef struct FgTensorSpec FgTensorSpec;
 extern PyTypeObject FgTensorSpec_Type, FgGlobalState_Type;
 int fg_tensor_matches(PyObject *spec, PyObject *value); /* 1, 0, or -1 with an error set */
 int fg_state_matches(PyObject *snapshot);
+/* *out: a size or stride; 0 where value is no tensor or has no such dimension, -1 with an error. */
+int fg_tensor_extent(PyObject *value, bool stride, int dim, int64_t *out);
 bool fg_metadata_is_native(PyObject *snapshot); /* a TensorSpec or GlobalState is compared without calling Python */
 PyObject *fg_calibrate(PyObject *self, PyObject *args);
 PyObject *fg_tensor_spec(PyObject *self, PyObject *args);

@@ -7,7 +7,7 @@ static const char *const access_names[] = {
     "MAPKEYAT", "FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS", "FDICT", "CELLVAL", "MFUNC", "MSELF", "GRAD",
     "PYCALL", "PROXIED", "STATE", "NONE"};
 static const char *const kind_names[] = {"ID", "TYPE", "EQ", "LEN", "KEYS", "HASKEY", "NOKEY", "ABSENT", "PRESENT", "TRUTH",
-                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS", "MRO"};
+                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS", "MRO", "SHAPE"};
 _Static_assert(sizeof access_names / sizeof *access_names == A_COUNT, "a name for each access");
 _Static_assert(sizeof kind_names / sizeof *kind_names == C_COUNT, "a name for each check");
 
@@ -115,7 +115,7 @@ static int load_indexes(Check *check, PyObject *payload, Py_ssize_t here)
         check->indexes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(items, i));
         if (check->indexes[i] < 0 || check->indexes[i] >= here) {
             if (!PyErr_Occurred())
-                PyErr_Format(PyExc_ValueError, "an alias check of node %zd cannot look at node %zd", here, check->indexes[i]);
+                PyErr_Format(PyExc_ValueError, "a check of node %zd cannot look at node %zd", here, check->indexes[i]);
             ok = -1;
         }
     }
@@ -123,6 +123,19 @@ static int load_indexes(Check *check, PyObject *payload, Py_ssize_t here)
     if (ok == 0 && check->kind == C_ALIAS && check->n != 2)
         return refuse("ALIAS", "two positions", payload);
     return ok;
+}
+
+static int load_shape(Check *check, PyObject *payload, Py_ssize_t here)
+{
+    check->shape = fg_shape_load(payload);
+    if (!check->shape)
+        return -1;
+    PyObject *slots = PyTuple_GET_ITEM(payload, 0), *positions = PyTuple_New(PyTuple_GET_SIZE(slots));
+    for (Py_ssize_t i = 0; positions && i < PyTuple_GET_SIZE(slots); i++)
+        PyTuple_SET_ITEM(positions, i, Py_NewRef(PyTuple_GET_ITEM(PyTuple_GET_ITEM(slots, i), 0)));
+    int loaded = positions ? load_indexes(check, positions, here) : -1;
+    Py_XDECREF(positions);
+    return loaded;
 }
 
 static int load_range(Check *check, PyObject *payload)
@@ -167,6 +180,8 @@ static int load_check(Check *check, PyObject *item, Py_ssize_t here)
     case C_NOALIAS:
     case C_ALIAS:
         return load_indexes(check, payload, here);
+    case C_SHAPE:
+        return load_shape(check, payload, here);
     case C_RANGE:
         return load_range(check, payload);
     case C_LEN:
@@ -269,6 +284,7 @@ static void program_dealloc(PyObject *self)
             }
             PyMem_Free(check->lookups);
             PyMem_Free(check->indexes);
+            fg_shape_free(check->shape);
             Py_XDECREF(check->payload);
         }
         PyMem_Free(node->checks);
@@ -289,6 +305,8 @@ static int program_traverse(PyObject *self, visitproc visit, void *arg)
         for (Py_ssize_t k = 0; k < node->count; k++) {
             Check *check = &node->checks[k];
             Py_VISIT(check->payload);
+            if (check->shape)
+                Py_VISIT(fg_shape_function(check->shape));
             for (Py_ssize_t j = 0; check->lookups && j < check->n; j++)
                 Py_VISIT(check->lookups[j].found);
         }

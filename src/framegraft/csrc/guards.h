@@ -10,7 +10,7 @@ enum Access {
 };
 enum Kind {
     C_ID, C_TYPE, C_EQ, C_LEN, C_KEYS, C_HASKEY, C_NOKEY, C_ABSENT, C_PRESENT, C_TRUTH, C_TYPEVER, C_TENSOR, C_PY, C_RANGE,
-    C_STATE, C_NOALIAS, C_ALIAS, C_MRO, C_COUNT
+    C_STATE, C_NOALIAS, C_ALIAS, C_MRO, C_SHAPE, C_COUNT
 };
 
 typedef struct {
@@ -18,16 +18,19 @@ typedef struct {
     char weak;
 } LookUp;
 
+typedef struct FgShape FgShape; /* shape.c */
+
 typedef struct {
     enum Kind kind;
     char weak;            /* ID: payload is a weakref */
     char simple;          /* payload is made of plain immutable values: comparing it runs no code of the user's */
     Py_ssize_t id;        /* the guard's number */
     PyObject *payload;
-    Py_ssize_t n;         /* LEN: the length; TYPEVER, MRO, ALIAS, NOALIAS: how many */
+    Py_ssize_t n;         /* LEN: the length; TYPEVER, MRO, ALIAS, NOALIAS, SHAPE: how many */
     long long low, high;  /* RANGE */
     LookUp *lookups;      /* TYPEVER; MRO: the bases */
-    Py_ssize_t *indexes;  /* ALIAS, NOALIAS: positions of nodes */
+    Py_ssize_t *indexes;  /* ALIAS, NOALIAS, SHAPE: positions of nodes */
+    FgShape *shape;
     unsigned int version; /* TYPEVER, MRO: the type's version tag when the check last held; 0 for none */
 } Check;
 
@@ -95,6 +98,18 @@ bool fg_is_simple(PyObject *obj);
 
 /* walk.c: room for as many inputs as the program names; false with an error. */
 bool fg_inputs_reserve(FgInputs *inputs, const Program *p);
+
+/* Whether the check looks at other nodes than its own. */
+static inline bool fg_looks_around(const Check *c)
+{
+    return c->kind == C_ALIAS || c->kind == C_NOALIAS || c->kind == C_SHAPE;
+}
+
+/* shape.c */
+FgShape *fg_shape_load(PyObject *payload);
+void fg_shape_free(FgShape *shape);
+PyObject *fg_shape_function(const FgShape *shape); /* borrowed; NULL: no Python code runs */
+int fg_shape_holds(const FgShape *shape, PyObject *const *values);
 
 /* memo.c */
 void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values);

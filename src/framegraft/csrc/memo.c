@@ -292,7 +292,7 @@ static void state_check(Node *node, Memo *m, Py_ssize_t i, Check *c)
     PyObject *v = node->last;
     bool pure = fg_is_pure(c, v);
     Fact *f;
-    if (!pure || c->kind == C_ALIAS || c->kind == C_NOALIAS) {
+    if (!pure || fg_looks_around(c)) {
         m->python |= !pure;
         late_step(m, i, c);
     }
@@ -352,7 +352,7 @@ static bool runs_python(const Node *node)
 static void evaluate_each_time(Program *p, Memo *m, Py_ssize_t i)
 {
     Node *node = &p->nodes[i];
-    bool alone = !has_check(node, C_ALIAS) && !has_check(node, C_NOALIAS);
+    bool alone = !has_check(node, C_ALIAS) && !has_check(node, C_NOALIAS) && !has_check(node, C_SHAPE);
     node->place = m->places++;
     if (alone && (node->parent < 0 || p->nodes[node->parent].early)) {
         node->early = 1;
@@ -424,7 +424,7 @@ static bool still_true(Node *node, PyObject *base, const FgFrameView *view)
     Py_XDECREF(v);
     for (Py_ssize_t k = 0; same && k < node->count; k++) {
         Check *c = &node->checks[k];
-        if (fg_is_pure(c, node->last) && c->kind != C_ALIAS && c->kind != C_NOALIAS)
+        if (fg_is_pure(c, node->last) && !fg_looks_around(c))
             same = fg_holds(c, node->last, NULL) == 1;
     }
     return same;
@@ -452,6 +452,9 @@ static bool fill(Program *p, Memo *m, const FgFrameView *view, PyObject *const *
         Check *c = m->late[k].check;
         Node *node = &p->nodes[m->late[k].node];
         keep(p, m, c ? m->late[k].node : node->parent);
+        for (Py_ssize_t j = 0; !c && j < node->count; j++)
+            for (Py_ssize_t slot = 0; node->checks[j].shape && slot < node->checks[j].n; slot++)
+                keep(p, m, node->checks[j].indexes[slot]);
     }
     for (Py_ssize_t i = 0; i < p->n; i++)
         for (Py_ssize_t k = 0; k < p->nodes[i].count; k++)
@@ -486,9 +489,11 @@ void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
     if (p->suspect >= 0)
         p->nodes[p->suspect].volatility++;
     p->suspect = -1;
-    size_t n = (size_t)p->n + 1, checks = 0, aliases = 0;
+    size_t n = (size_t)p->n + 1, checks = 0, aliases = 0, slots = 0;
     for (Py_ssize_t i = 0; i < p->n; i++) {
         checks += (size_t)p->nodes[i].count;
+        for (Py_ssize_t k = 0; k < p->nodes[i].count; k++)
+            slots += p->nodes[i].checks[k].shape ? (size_t)p->nodes[i].checks[k].n : 0;
         aliases += has_check(&p->nodes[i], C_NOALIAS) ? (size_t)p->nodes[i].count : 0;
     }
     Memo *m = PyMem_Calloc(1, sizeof *m);
@@ -497,7 +502,7 @@ void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
     m->fact = PyMem_Calloc(4 * n + checks, sizeof *m->fact);
     m->early = PyMem_Calloc(n, sizeof *m->early);
     m->late = PyMem_Calloc(n + checks, sizeof *m->late);
-    m->keep = PyMem_Calloc(n + checks, sizeof *m->keep);
+    m->keep = PyMem_Calloc(n + checks + slots, sizeof *m->keep);
     m->alias = PyMem_Calloc(aliases + 1, sizeof *m->alias);
     m->first = PyMem_Calloc(n + 1, sizeof *m->first);
     m->child = PyMem_Calloc(n, sizeof *m->child);

@@ -17,7 +17,7 @@ static PyMethodDef methods[] = {
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
     {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},
     {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},
-    {"new_tensor_spec", fg_tensor_spec, METH_VARARGS, "new_tensor_spec(tensor, text)"},
+    {"new_tensor_spec", fg_tensor_spec, METH_VARARGS, "new_tensor_spec(tensor, text, any=): any tells for each size, then each stride, whether it may be anything."},
     {"global_state", fg_global_state, METH_NOARGS, "A snapshot of torch's global state."},
     {"cache_entries", fg_cache_entries, METH_O, "Entries of a code object, most recent first."},
     {"add_entry", fg_add_entry, METH_VARARGS, "add_entry(code, entry)"},

@@ -31,7 +31,7 @@ static bool refresh(Program *p, Fact *f)
         }
         for (Py_ssize_t k = 0; k < child->count; k++) {
             Check *c = &child->checks[k];
-            if (fg_is_pure(c, v) && c->kind != C_ALIAS && c->kind != C_NOALIAS && fg_holds(c, v, NULL) != 1)
+            if (fg_is_pure(c, v) && !fg_looks_around(c) && fg_holds(c, v, NULL) != 1)
                 return false;
         }
     }
@@ -49,7 +49,7 @@ static bool look_up(Program *p, Fact *f)
         return false;
     for (Py_ssize_t k = 0; k < node->count; k++) {
         Check *c = &node->checks[k];
-        if (fg_is_pure(c, v) && c->kind != C_ALIAS && c->kind != C_NOALIAS && fg_holds(c, v, NULL) != 1)
+        if (fg_is_pure(c, v) && !fg_looks_around(c) && fg_holds(c, v, NULL) != 1)
             return false;
     }
     f->as.version = version;
@@ -141,8 +141,26 @@ static bool no_alias(const Program *p, const Alias *a, PyObject *const *values)
     return ok;
 }
 
+static int shape_holds(const Program *p, const Check *c, PyObject *const *values)
+{
+    PyObject *small[FEW_OTHERS], **found = c->n <= FEW_OTHERS ? small : PyMem_Malloc((size_t)c->n * sizeof *found);
+    if (!found)
+        return 0;
+    int ok = 1;
+    for (Py_ssize_t i = 0; ok && i < c->n; i++) {
+        found[i] = value_of(p, values, c->indexes[i]);
+        ok = found[i] != NULL;
+    }
+    ok = ok ? fg_shape_holds(c->shape, found) : 0;
+    if (found != small)
+        PyMem_Free(found);
+    return ok;
+}
+
 static int check_holds(Program *p, Check *c, PyObject *value, PyObject *const *values)
 {
+    if (c->kind == C_SHAPE)
+        return shape_holds(p, c, values);
     if (c->kind == C_ALIAS) {
         PyObject *a = value_of(p, values, c->indexes[0]);
         return a && a == value_of(p, values, c->indexes[1]);

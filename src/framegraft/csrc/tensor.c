@@ -1,6 +1,6 @@
 /* Tensor metadata, read through field offsets that calibrate.py found and verified, and torch's thread-local state. */
 #define _GNU_SOURCE
-#include "core.h"
+#include "guards.h"
 #include "tensor.h"
 #include <dlfcn.h>
 #include <string.h>
@@ -17,6 +17,7 @@ struct FgTensorSpec {
     PyObject_HEAD
     PyTypeObject *type;
     PyObject *text, *facts; /* facts: of the slow path */
+    PyObject *any;          /* for each size, then each stride, whether it may be anything; NULL: all are fixed */
     uint64_t keys;
     uint16_t dtype, device;
     char requires_grad;
@@ -58,10 +59,50 @@ PyObject *fg_set_fallbacks(PyObject *self, PyObject *args)
     Py_RETURN_NONE;
 }
 
+/* What the slow path compares; NULL, perhaps without an error. */
+static PyObject *slow_facts(const FgTensorSpec *s, PyObject *t)
+{
+    return slow_spec ? PyObject_CallFunctionObjArgs(slow_spec, t, s->any, NULL) : NULL;
+}
+
+/* Sizes and strides that may be anything are kept as FG_ANY. */
+static int forget(FgTensorSpec *s)
+{
+    if (!s->any)
+        return 0;
+    if (PyTuple_GET_SIZE(s->any) != 2 * s->ndim) {
+        PyErr_Format(PyExc_ValueError, "any must tell of %lld sizes and strides, not of %zd", (long long)(2 * s->ndim), PyTuple_GET_SIZE(s->any));
+        return -1;
+    }
+    for (int64_t i = 0; i < 2 * s->ndim; i++)
+        if (PyTuple_GET_ITEM(s->any, i) == Py_True)
+            s->sizes[i] = FG_ANY;
+    return 0;
+}
+
+int fg_tensor_extent(PyObject *value, bool stride, int dim, int64_t *out)
+{
+    if (fg_at.ready && tensor_type && PyObject_TypeCheck(value, tensor_type)) {
+        const char *impl = FG_READ(const char *, value, fg_at.cdata);
+        int64_t ndim = impl ? FG_READ(int64_t, impl, fg_at.ndim) : 0;
+        if (dim >= ndim)
+            return 0;
+        const int64_t *strides, *sizes = fg_sizes_of(impl, ndim, &strides);
+        *out = stride ? strides[dim] : sizes[dim];
+        return 1;
+    }
+    PyObject *n = PyObject_CallMethod(value, stride ? "stride" : "size", "i", dim);
+    int over = 0;
+    *out = n && PyLong_Check(n) ? PyLong_AsLongLongAndOverflow(n, &over) : 0;
+    int found = n && PyLong_Check(n) && !over;
+    Py_XDECREF(n);
+    return found || !PyErr_Occurred() ? found : fg_forgive();
+}
+
 PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
 {
-    PyObject *t, *text;
-    if (!PyArg_ParseTuple(args, "OU", &t, &text))
+    PyObject *t, *text, *any = NULL;
+    if (!PyArg_ParseTuple(args, "OU|O!", &t, &text, &PyTuple_Type, &any))
         return NULL;
     const char *impl = NULL;
     if (fg_at.ready && !(impl = impl_of(t)))
@@ -73,8 +114,9 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     s->text = Py_NewRef(text);
     s->facts = NULL;
     s->sizes = NULL;
+    s->any = Py_XNewRef(any);
     if (!impl) {
-        s->facts = slow_spec ? PyObject_CallOneArg(slow_spec, t) : NULL;
+        s->facts = slow_facts(s, t);
         if (!s->facts) {
             if (!PyErr_Occurred())
                 PyErr_SetString(PyExc_RuntimeError, "the native core is not calibrated");
@@ -96,6 +138,10 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
     memcpy(s->sizes, sizes, sizeof(int64_t) * (size_t)s->ndim);
     memcpy(s->sizes + s->ndim, strides, sizeof(int64_t) * (size_t)s->ndim);
+    if (forget(s) < 0) {
+        Py_DECREF(s);
+        return NULL;
+    }
     return (PyObject *)s;
 }
 
@@ -105,7 +151,7 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
     if (Py_TYPE(value) != s->type)
         return 0;
     if (s->facts) {
-        PyObject *facts = slow_spec ? PyObject_CallOneArg(slow_spec, value) : NULL;
+        PyObject *facts = slow_facts(s, value);
         if (!facts)
             return PyErr_Occurred() ? -1 : 0;
         int same = PyObject_RichCompareBool(facts, s->facts, Py_EQ);
@@ -119,7 +165,7 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
         return 0;
     const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
     for (int64_t i = 0; i < s->ndim; i++)
-        if (sizes[i] != s->sizes[i] || strides[i] != s->sizes[s->ndim + i])
+        if ((sizes[i] != s->sizes[i] && s->sizes[i] != FG_ANY) || (strides[i] != s->sizes[s->ndim + i] && s->sizes[s->ndim + i] != FG_ANY))
             return 0;
     return 1;
 }
@@ -181,6 +227,7 @@ static void spec_dealloc(PyObject *self)
     Py_XDECREF(s->type);
     Py_XDECREF(s->text);
     Py_XDECREF(s->facts);
+    Py_XDECREF(s->any);
     PyMem_Free(s->sizes);
     PyObject_Free(self);
 }

@@ -32,6 +32,8 @@ static inline bool fg_grad_of(const char *impl)
     return meta && (FG_READ(uint8_t, meta, fg_at.rg) || FG_READ(void *, meta, fg_at.grad_fn));
 }
 
+#define FG_ANY INT64_MIN /* in place of a size or stride that may be anything */
+
 /* What a TensorSpec that is read natively compares, in one piece of memory. */
 typedef struct {
     PyTypeObject *type;
@@ -56,7 +58,8 @@ static inline bool fg_packed_matches(const FgPacked *s, PyObject *value)
         return false;
     const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
     for (int64_t i = 0; i < s->ndim; i++)
-        if (sizes[i] != s->sizes[i] || strides[i] != s->sizes[s->ndim + i])
+        if ((sizes[i] != s->sizes[i] && s->sizes[i] != FG_ANY) ||
+            (strides[i] != s->sizes[s->ndim + i] && s->sizes[s->ndim + i] != FG_ANY))
             return false;
     return true;
 }

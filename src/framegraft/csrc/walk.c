@@ -340,6 +340,22 @@ static int no_alias(const Check *c, PyObject *const *values)
     return ok;
 }
 
+static int shape(const Check *c, PyObject *const *values)
+{
+    PyObject *small[16], **found = c->n <= 16 ? small : PyMem_Malloc((size_t)c->n * sizeof *found);
+    if (!found)
+        return 0;
+    int ok = 1;
+    for (Py_ssize_t i = 0; ok && i < c->n; i++) {
+        found[i] = values[c->indexes[i]];
+        ok = found[i] != NULL;
+    }
+    ok = ok ? fg_shape_holds(c->shape, found) : 0;
+    if (found != small)
+        PyMem_Free(found);
+    return ok;
+}
+
 int fg_holds(Check *c, PyObject *value, PyObject *const *values)
 {
     if (c->kind == C_ABSENT)
@@ -393,6 +409,8 @@ int fg_holds(Check *c, PyObject *value, PyObject *const *values)
     }
     case C_NOALIAS:
         return no_alias(c, values);
+    case C_SHAPE:
+        return shape(c, values);
     case C_ALIAS: {
         PyObject *a = values[c->indexes[0]];
         return a && a == values[c->indexes[1]];
@@ -426,6 +444,8 @@ bool fg_is_pure(const Check *c, PyObject *value)
         return false;
     case C_EQ:
         return c->simple;
+    case C_SHAPE:
+        return !fg_shape_function(c->shape);
     case C_KEYS:
     case C_HASKEY:
     case C_NOKEY:

@@ -31,8 +31,10 @@ from ..model.value import (
     MethodVariable,
     ObjectVariable,
     SetVariable,
+    SizeVariable,
     SliceVariable,
     SuperVariable,
+    SymbolicVariable,
     TensorVariable,
     TracebackVariable,
     TupleVariable,
@@ -42,6 +44,7 @@ from ..semantics.functions import PartialVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.torchops import StructVariable
+from .numbers import load_number
 from .resume import Suspended
 
 GENERIC_DICT = GenericGetter("__dict__")
@@ -236,6 +239,9 @@ class Codegen:
         if tracker.source is not None:
             self.load_source(tracker.source)
             return
+        if isinstance(tracker, SymbolicVariable):
+            load_number(self, tracker)
+            return
         self.construct(tracker)
 
     def load_source(self, source: Source | None) -> None:
@@ -361,6 +367,14 @@ def _tuple(cg: Codegen, t: TupleVariable) -> None:
     cg.op("BUILD_TUPLE", len(t.items))
     if t.items:
         cg.store_temp(t)
+
+
+def _size(cg: Codegen, t: SizeVariable) -> None:
+    cg.load_object(t.cls)
+    cg.load_many(t.items)
+    cg.op("BUILD_TUPLE", len(t.items))
+    cg.call(1)
+    cg.store_temp(t)
 
 
 def _slice(cg: Codegen, t: SliceVariable) -> None:
@@ -708,6 +722,7 @@ def _generator(cg: Codegen, t: GeneratorVariable) -> None:
 _BUILDERS: dict[type, Any] = {
     ListVariable: _list,
     TupleVariable: _tuple,
+    SizeVariable: _size,
     SliceVariable: _slice,
     DictVariable: _dict,
     SetVariable: _set,

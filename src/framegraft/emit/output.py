@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from ..bytecode.flow import stack_effect
@@ -10,7 +11,7 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.frame import origin_of
 from ..interp.unwind import PreviousException
 from ..model.source import Source, instr
-from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
+from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from ..semantics import iteration
 from . import effects as fx
 from . import rescue
@@ -79,18 +80,18 @@ class Segment:
     def seal(self, compile_graph: Any) -> list[Instruction]:
         """The instructions. The graph is compiled only here, when everything else is known to work.
 
-        compile_graph: called with the name in the globals, the graph module, its inputs, and which of them it changes.
+        compile_graph: called with the name in the globals, the graph module and the OutputGraph.
         """
         graph = self.state.graph
         if self.module is not None:
-            compile_graph(self.graph_name, self.module, graph.inputs, graph.changed_inputs())
+            compile_graph(self.graph_name, self.module, graph)
         return self.cg.out
 
     def inputs(self) -> list[Source]:
         """Where the graph's inputs come from."""
         return [tracker.source for tracker in self.state.graph.inputs]
 
-    def with_inputs(self) -> tuple[list[Instruction], list[Source], list[str]]:
+    def with_inputs(self, met: Container[Source]) -> tuple[list[Instruction], list[Source], list[str]]:
         """The code for a caller that has the graph's inputs at hand: the guards have just met them.
 
         Returns the instructions, the inputs that they take, and the names of the parameters for these. No inputs: loading
@@ -104,6 +105,9 @@ class Segment:
         for source in sources:
             if source.access == "ARG":
                 loads.append(instr("LOAD_FAST", source.key[1]))
+                continue
+            if source not in met:  # a size, or a float that goes into the graph as a tensor
+                loads.extend(source.emit(self.cg.load_pinned))
                 continue
             loads.append(instr("LOAD_FAST", f"__graph_in_{len(passed)}"))
             passed.append(source)
@@ -264,7 +268,7 @@ class Segment:
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
         for effect in effects:
             uses.extend(effect.values)
-        outputs = _graph_values(uses)
+        outputs = _graph_values(uses, state.graph.symbols)
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
                 return True
@@ -356,7 +360,7 @@ class Segment:
                 cg.load(item)
             index += 1
 
-    def _call_graph(self, outputs: list[TensorVariable]) -> None:
+    def _call_graph(self, outputs: list[Any]) -> None:
         cg, graph = self.cg, self.state.graph
         self.module = graph.finish(outputs)
         self.graph_name = self.fresh("__compiled_fn")
@@ -428,9 +432,9 @@ def _unchanged(name: str, tracker: VariableTracker) -> bool:
     return source is not None and source.access == "ARG" and source.key[1] == name
 
 
-def _graph_values(uses: list[VariableTracker]) -> list[TensorVariable]:
-    """Tensors that must leave the graph, in the order of their first use."""
-    outputs: list[TensorVariable] = []
+def _graph_values(uses: list[VariableTracker], symbols: Any) -> list[Any]:
+    """Tensors and data-dependent numbers that must leave the graph, in the order of their first use."""
+    outputs: list[Any] = []
     seen: set[int] = set()
     stack = list(reversed(uses))
     while stack:
@@ -440,6 +444,10 @@ def _graph_values(uses: list[VariableTracker]) -> list[TensorVariable]:
         seen.add(id(tracker))
         if isinstance(tracker, TensorVariable):
             if tracker.source is None:
+                outputs.append(tracker)
+            continue
+        if isinstance(tracker, SymbolicVariable):
+            if tracker.source is None and symbols.is_unbacked(tracker.value):
                 outputs.append(tracker)
             continue
         if tracker.source is not None and not isinstance(tracker, (LazyVariable, fx.Owner)):

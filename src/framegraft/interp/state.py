@@ -7,6 +7,7 @@ from types import CodeType
 from typing import Any
 
 from ..errors import GraphBreak, Place, format_stack
+from ..model.dispatch import specialised
 from ..model.guards import GuardSet
 from ..model.source import Source
 from ..model.value import MISSING, ConstantVariable, ExceptionVariable, LazyVariable, VariableTracker
@@ -127,6 +128,7 @@ def constant_value(tracker: VariableTracker) -> Any:
 
 
 def need_constant(tracker: VariableTracker, what: str) -> Any:
+    tracker = specialised(tracker)
     if isinstance(tracker, ConstantVariable):
         return tracker.value
     raise GraphBreak("untraceable_call", f"{what} is not a constant")

@@ -6,6 +6,7 @@ import dis
 from typing import Any
 
 from ..errors import GraphBreak
+from .value import SymbolicVariable
 
 HANDLERS: dict[int, Any] = {}  # id(callable) -> handler(tx, args, kwargs)
 _ALIVE: list = []
@@ -24,6 +25,17 @@ class TensorLayer:
     truth: Any = None
     wrap: Any = None
     is_constant_type: Any = lambda self, cls: False
+    #: (state, value, source) -> the symbolic number for an int or float from outside, None for a constant
+    number: Any = lambda self, state, value, source: None
+    #: (tx, fn, args) -> a tracker, or None where only the values can tell. args: numbers, at least one of them symbolic.
+    symbolic: Any = None
+    #: (symbolic number) -> its constant; guards that it has this value.
+    specialise: Any = None
+
+
+def specialised(tracker: Any) -> Any:
+    """A symbolic number as the constant that it is in this call, which is guarded; any other tracker as it is."""
+    return TENSOR.specialise(tracker) if type(tracker) is SymbolicVariable else tracker
 
 
 TENSOR = TensorLayer()

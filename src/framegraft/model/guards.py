@@ -47,6 +47,8 @@ _CODE: dict[str, Any] = {
     "NOALIAS": lambda n, p: f"___no_alias({', '.join(s.name for s in p)})",
     "ALIAS": lambda n, p: f"{p[0].name} is {p[1].name}",
     "PY": lambda n, p: f"{p.__name__}({n})",
+    "SHAPE": lambda n, p: p.text,
+    "RANGE": lambda n, p: f"{p[0]} <= {n} <= {p[1]}",
 }
 
 
@@ -72,12 +74,12 @@ class GuardSet:
         self.tensors: list[Source] = []
         self.where: Any = lambda: ""
 
-    def add(self, source: Source, check: str, payload: Any = None) -> None:
+    def add(self, source: Source, check: str, payload: Any = None, cause: str | None = None) -> None:
         key = (source, check, _payload_key(payload))
         if key in self._seen:
             return
         self._seen.add(key)
-        self.guards.append(Guard(source, check, payload, self.where()))
+        self.guards.append(Guard(source, check, payload, self.where() if cause is None else cause))
 
     def pin(self, source: Source, obj: Any) -> Source:
         """Guard that ``source`` is this very object; paths below it may start at the returned root."""
@@ -120,6 +122,11 @@ class GuardSet:
         return self.guards + self._found() + extra
 
 
+def _sources(guard: Guard) -> tuple[Source, ...]:
+    """The objects that a guard on several of them looks at."""
+    return tuple(s.source for s in guard.payload.slots) if guard.check == "SHAPE" else guard.payload
+
+
 class ProgramBuilder:
     """Lays guards out as the pre-order node list that ``_native.GuardProgram`` takes."""
 
@@ -132,8 +139,8 @@ class ProgramBuilder:
     def build(self) -> list[tuple]:
         late: list[tuple[int, Guard]] = []
         for index, guard in enumerate(self.guards):
-            if guard.check in ("NOALIAS", "ALIAS"):
-                for source in guard.payload:
+            if guard.check in ("NOALIAS", "ALIAS", "SHAPE"):
+                for source in _sources(guard):
                     self._place(source)
                 late.append((index, guard))
             else:
@@ -143,9 +150,17 @@ class ProgramBuilder:
         position = self.position
         for root in self.children[None]:
             self._emit(root, -1, nodes, position)
+        shapes: list[tuple] = []
         for index, guard in late:
-            payload = tuple(position[s] for s in guard.payload)
-            nodes.append((-1, "NONE", None, [(guard.check, list(payload) if guard.check == "NOALIAS" else payload, index)]))
+            payload = tuple(position[s] for s in _sources(guard))
+            if guard.check == "SHAPE":
+                expression = guard.payload
+                slots = tuple((p, s.what, s.dim) for p, s in zip(payload, expression.slots, strict=True))
+                shapes.append(("SHAPE", (slots, expression.code, expression.fn), index))
+            else:
+                nodes.append((-1, "NONE", None, [(guard.check, list(payload) if guard.check == "NOALIAS" else payload, index)]))
+        if shapes:
+            nodes.append((-1, "NONE", None, shapes))
         return nodes
 
     def _place(self, source: Source) -> None:

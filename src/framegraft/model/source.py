@@ -169,6 +169,8 @@ _NAMES: dict[str, Any] = {
     "ATTR": lambda s: f"{_base_name(s)}.{s.key}",
     "MAPKEYAT": lambda s: f"list({_base_name(s)})[{s.key}]",
     "PYCALL": lambda s: f"{s.key.__name__}({_base_name(s)})",
+    "SIZE": lambda s: f"{_base_name(s)}.size({s.key})",
+    "STRIDE": lambda s: f"{_base_name(s)}.stride({s.key})",
     "PROXIED": lambda s: f"{s.key.__name__}({_base_name(s)})",
     "STATE": lambda s: "___global_state",
     "NONE": lambda s: "___frame",
@@ -233,6 +235,12 @@ def _emit_key_at(s: Source, pin: Any) -> list[Instruction]:
     return [*pin(key_at), *s.base.emit(pin), instr("LOAD_CONST", s.key), instr("CALL", (2, ()))]
 
 
+def _emit_extent(s: Source, pin: Any) -> list[Instruction]:
+    assert s.base is not None
+    method = "size" if s.access == "SIZE" else "stride"
+    return [*s.base.emit(pin), instr("LOAD_ATTR", method), instr("LOAD_CONST", s.key), instr("CALL", (1, ()))]
+
+
 # Accessors that only differ in the code that loads them -> what the guard program knows.
 GUARD_ACCESS = {"BASEDICT": "DICT", "BASEITEM": "ITEM", "BASEKEY": "KEY"}
 
@@ -247,6 +255,8 @@ _EMITTERS: dict[str, Any] = {
     "TYPEATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
     "ATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
     "PYCALL": _emit_pycall,
+    "SIZE": _emit_extent,
+    "STRIDE": _emit_extent,
     "PROXIED": _emit_pycall,
     "BASEITEM": _emit_base_getitem,
     "BASEDICT": lambda s, pin: [*pin(_generic_getter("__dict__")), *s.base.emit(pin), instr("CALL", (1, ()))],

@@ -73,6 +73,28 @@ def constant(value: Any) -> ConstantVariable:
     return ConstantVariable(value)
 
 
+class SymbolicVariable(VariableTracker):
+    """A number that differs from call to call: ``value`` is torch's SymInt, SymFloat or SymBool, ``cls`` int, float or bool.
+
+    ``recipe`` is (function, trackers) for numbers that the symbols' expression does not give exactly: floats, truth values.
+    """
+
+    __slots__ = ("cls", "node", "recipe", "value")
+
+    def __init__(self, value: Any, cls: type, source: Source | None = None, recipe: Any = None) -> None:
+        self.value = value
+        self.cls = cls
+        self.source = source
+        self.recipe = recipe
+        self.node: Any = None  # in the graph, once it is used there
+
+    def python_type(self) -> type:
+        return self.cls
+
+    def __repr__(self) -> str:
+        return f"SymbolicVariable({self.value!r})"
+
+
 class TensorVariable(VariableTracker):
     """A tensor: its node in the graph, and its fake twin that carries shape, dtype, device and autograd state."""
 
@@ -142,6 +164,19 @@ class TupleVariable(VariableTracker):
 
     def python_type(self) -> type:
         return tuple
+
+
+class SizeVariable(TupleVariable):
+    """A torch.Size some of whose items are symbolic."""
+
+    __slots__ = ("cls",)
+
+    def __init__(self, items: list, cls: type, source: Source | None = None) -> None:
+        super().__init__(items, source)
+        self.cls = cls
+
+    def python_type(self) -> type:
+        return self.cls
 
 
 class SliceVariable(VariableTracker):

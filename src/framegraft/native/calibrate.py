@@ -47,18 +47,30 @@ def ensure_calibrated() -> None:
     warnings.warn("framegraft: the layout of this torch's tensors is not known; guards read Python attributes", stacklevel=2)
 
 
-def tensor_spec(tensor: torch.Tensor) -> Any:
-    """What a guard compares of ``tensor``: type, dispatch keys, dtype, device, requires_grad, sizes and strides."""
+def tensor_spec(tensor: torch.Tensor, free: tuple[bool, ...] | None = None) -> Any:
+    """What a guard compares of ``tensor``: type, dispatch keys, dtype, device, requires_grad, sizes and strides.
+
+    ``free`` tells for each size, then for each stride, whether it may be anything (None: nothing may).
+    """
+    ndim = tensor.dim()
+    sizes: list[Any] = list(tensor.shape)
+    strides: list[Any] = list(tensor.stride())
+    if free is not None:
+        sizes = [None if f else n for f, n in zip(free[:ndim], sizes, strict=True)]
+        strides = [None if f else n for f, n in zip(free[ndim:], strides, strict=True)]
     device = None if tensor.device.type == "cpu" else str(tensor.device)
     text = (
         f"{type(tensor).__name__}, {torch._C._dispatch_keys(tensor)}, {tensor.dtype}, device={device}, "
-        f"requires_grad={tensor.requires_grad}, size={list(tensor.shape)}, stride={list(tensor.stride())}"
+        f"requires_grad={tensor.requires_grad}, size={sizes}, stride={strides}"
     )
-    return _native.new_tensor_spec(tensor, text)
+    return _native.new_tensor_spec(tensor, text) if free is None else _native.new_tensor_spec(tensor, text, free)
 
 
-def slow_spec(t: torch.Tensor) -> tuple:
-    return (torch._C._dispatch_keys(t).raw_repr(), t.dtype, t.device, t.requires_grad, tuple(t.shape), t.stride())
+def slow_spec(t: torch.Tensor, free: tuple[bool, ...] | None = None) -> tuple:
+    extents: tuple = (*t.shape, *t.stride())
+    if free is not None:
+        extents = tuple(None if f else n for f, n in zip(free, extents, strict=False))
+    return (torch._C._dispatch_keys(t).raw_repr(), t.dtype, t.device, t.requires_grad, t.dim(), extents)
 
 
 def slow_state() -> tuple:

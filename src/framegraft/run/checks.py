@@ -19,33 +19,37 @@ class CheckFunction:
         self._program = program
         # As text: the guards themselves would keep the objects alive that they are about.
         self.code_parts = [g.code() for g in guards]
-        self._causes = [g.cause for g in guards]
-        self._argnames = argnames
+        self.kinds = [g.check for g in guards]
+        self.causes = [g.cause for g in guards]
+        self.slots = {i: [s.leaf().name for s in g.payload.slots] for i, g in enumerate(guards) if g.check == "SHAPE"}
+        self.argnames = argnames
         self._fn = weakref.ref(fn)
 
     @property
     def verbose_code_parts(self) -> list[str]:
-        return [f"{code}  # {cause}" for code, cause in zip(self.code_parts, self._causes, strict=True)]
+        return [f"{code}  # {cause}" for code, cause in zip(self.code_parts, self.causes, strict=True)]
 
     def __call__(self, f_locals: dict[str, Any]) -> bool:
-        missing = [n for n in self._argnames if n not in f_locals]
+        missing = [n for n in self.argnames if n not in f_locals]
         if missing:
-            raise KeyError(f"check_fn needs the locals {', '.join(self._argnames)}; {', '.join(missing)} missing")
-        return bool(self._program.check(tuple(f_locals[n] for n in self._argnames), self._fn()))
+            raise KeyError(f"check_fn needs the locals {', '.join(self.argnames)}; {', '.join(missing)} missing")
+        return bool(self._program.check(tuple(f_locals[n] for n in self.argnames), self._fn()))
 
     def explain(self, f_locals: dict[str, Any]) -> str | None:
         """The first guard that fails, None if all hold."""
-        failed = self._program.explain(tuple(f_locals[n] for n in self._argnames), self._fn())
+        failed = self._program.explain(tuple(f_locals[n] for n in self.argnames), self._fn())
         if failed is None:
             return None
         return self.code_parts[failed[0]] if failed[0] >= 0 else "an object that the entry relies on has died"
 
 
 class EntryInfo:
-    """Python side of an entry: guards, graph, break, and the record of the conversion that made it."""
+    """Python side of an entry: guards, graph, break, the record of the conversion that made it, and the sizes and numbers
+    that it was made for (``tensor.policy``)."""
 
-    def __init__(self, graph_module: Any, broken: Any, capture: Any) -> None:
+    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any]) -> None:
         self.capture = capture
+        self.seen = seen
         self.graph_module = graph_module
         self.broken = broken
         self.check_fn: Any = None

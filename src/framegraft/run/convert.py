@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import io
 import itertools
@@ -18,6 +19,7 @@ from torch._guards import CompileContext, CompileId, compile_context
 from .. import _native, config, log
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
+from ..backends.tracing import wants_fixed_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.output import Segment
@@ -46,7 +48,9 @@ from ..semantics.wrapping import VariableBuilder
 from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
-from . import records, skip
+from ..tensor.policy import Policy
+from ..tensor.symbolic import plain_number
+from . import recompiles, records, skip
 from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
@@ -97,9 +101,12 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     if entries:
         _log_recompile(code, entries, args, fn)
         if config.error_on_recompile:
-            raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
+            why = "\n".join(recompiles.reasons(fn, entries, args))
+            raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set\n{why}")
     if len(entries) >= config.cache_size_limit:
-        return _over_limit(ctx, fn, args, entries)
+        return _over_limit(ctx, fn, args, entries, len(entries), "cache_size_limit")
+    if records.CONVERSIONS.get(code, 0) >= config.accumulated_cache_size_limit:
+        return _over_limit(ctx, fn, args, entries, records.CONVERSIONS[code], "accumulated_cache_size_limit")
     capture = records.begin(code, entries, args, fn)
     try:
         ensure_calibrated()
@@ -151,16 +158,17 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         return None
 
 
-def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list) -> None:
+def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, count: int, setting: str) -> None:
     code = fn.__code__
     if ctx.fullgraph:
-        raise RecompileLimitExceeded(f"{code.co_qualname} has {len(entries)} entries (config.cache_size_limit)")
+        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.{setting})")
     if code not in records.WARNED:
         records.WARNED.add(code)
-        text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit cache_size_limit "
-                f"({config.cache_size_limit}); further calls that fit no entry run in eager mode")
+        text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
+                f"({getattr(config, setting)}); further calls that fit no entry run in eager mode. "
+                "framegraft.set_logs(recompiles=True) tells why it was captured so often")
         warnings.warn(text, stacklevel=4)
-        _left_alone(ctx, fn, args, GraphBreak("cache_limit", f"{len(entries)} entries"), entries)
+        _left_alone(ctx, fn, args, GraphBreak("cache_limit", f"{count} entries"), entries)
     return None
 
 
@@ -175,14 +183,10 @@ def _left_alone(ctx: Any, fn: types.FunctionType, args: tuple, why: GraphBreak, 
 
 
 def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) -> None:
-    if not log.enabled("recompiles"):
-        return
-    logger = log.artifact("recompiles")
-    for entry in entries:
-        failed = entry.program.explain(args, fn)
-        if failed is not None:
-            logger.debug("Recompiling function %s in %s:%s; failed guard: %s", code.co_name, code.co_filename,
-                         code.co_firstlineno, entry.info.describe(failed[0]))
+    if log.enabled("recompiles"):
+        for reason in recompiles.reasons(fn, entries, args):
+            log.artifact("recompiles").debug("Recompiling function %s in %s:%s\n%s", code.co_name, code.co_filename,
+                                             code.co_firstlineno, reason)
 
 
 class Conversion:
@@ -201,13 +205,21 @@ class Conversion:
         self.graph_module: Any = None
         self.modes = Modes()
         self.rescue = True
+        self.fixed_floats = False
+        self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def run(self) -> Any:
         """The new entry; GraphBreak where the frame is better run as it is."""
         global _next_number
         first = _next_number
         for _attempt in range(MAX_ATTEMPTS):
-            made = self._attempt()
+            try:
+                made = self._attempt()
+            except BackendCompilerFailed as failed:
+                if self.fixed_floats or not wants_fixed_floats(failed.__cause__):
+                    raise
+                self.fixed_floats = True
+                made = AGAIN
             if made is not AGAIN:
                 return made
             self.installed.clear()
@@ -247,7 +259,13 @@ class Conversion:
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
-        state = TraceState(OutputGraph(), config)
+        policy = Policy(self.ctx.dynamic, self.earlier, config)
+        if self.fixed_floats:
+            policy.fix_floats()
+        state = TraceState(OutputGraph(policy, config), config)
+        state.graph.where = state.where
+        if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
+            state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
@@ -366,7 +384,7 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, obj))
         return name
 
-    def _compile_graph(self, name: str, module: Any, inputs: list, changed: list) -> None:
+    def _compile_graph(self, name: str, module: Any, graph: OutputGraph) -> None:
         module.__class__.__name__ = name
         self.graph_module = module
         if log.enabled("graph"):
@@ -377,8 +395,11 @@ class Conversion:
         self.modes.restore()
         self.capture.spent("emit")
         try:
-            values = [t.value for t in inputs]
-            with compile_context(CompileContext(CompileId(frame_id=self.capture.frame, frame_compile_id=self.capture.index))):
+            values = [t.value for t in graph.inputs]
+            changed = graph.changed_inputs()
+            only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
+            frame, index = self.capture.frame, self.capture.index
+            with compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index))), only_inputs:
                 if any(changed):
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
@@ -388,7 +409,7 @@ class Conversion:
             self.capture.spent("backend")
         records.note_graph(module, self.capture, name)
         for listener in records.LISTENERS:
-            compiled = listener.compiled(self.capture, name, module, values, compiled)
+            compiled = listener.compiled(self.capture, name, module, [plain_number(v) for v in values], compiled)
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
 
     def _fresh(self, prefix: str) -> str:
@@ -415,11 +436,13 @@ class Conversion:
     def _code(self, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
         return LaterCode(instructions, self.code, argnames, line, tuple(self.installed))
 
-    def _short_cut(self, segment: Segment, argnames: list[str], line: int) -> tuple[list[Source], dict[str, Any]]:
+    def _short_cut(
+        self, segment: Segment, argnames: list[str], line: int, met: dict[Source, int]
+    ) -> tuple[list[Source], dict[str, Any]]:
         """How the native core runs the entry with what the guards have met, and the places of that."""
-        if segment.forwards:
+        if segment.forwards and all(source in met for source in segment.inputs()):
             return segment.inputs(), {"graph": self.fn.__globals__[segment.graph_name], "rescue": segment.rescue}
-        instructions, given, names = segment.with_inputs()
+        instructions, given, names = segment.with_inputs(met)
         if not given:
             return [], {}
         return given, {"quick": self._code(instructions, [*argnames, *names], line)()}
@@ -443,12 +466,16 @@ class Conversion:
         _guard_aliases(state)
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        if state.graph.symbols is not None:
+            for expression, cause in state.graph.symbols.guards():
+                guards.add(Source("NONE"), "SHAPE", expression, cause)
+            state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
         found = guards.finish()
         builder = ProgramBuilder(found)
         nodes = builder.build()
-        given, how = self._short_cut(segment, argnames, line) if unchanged else ([], {})
+        given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
-        info = EntryInfo(self.graph_module, broken, self.capture)
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen)
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(code, entry, found)
@@ -458,6 +485,7 @@ class Conversion:
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
+        records.CONVERSIONS[code] = records.CONVERSIONS.get(code, 0) + 1
         self.capture.entered(info, len(found))
         for listener in records.LISTENERS:
             listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)

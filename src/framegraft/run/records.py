@@ -23,6 +23,7 @@ CAPTURES: list[Capture] = []
 LISTENERS: list[Listener] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
 WARNED: set[types.CodeType] = set()
+CONVERSIONS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()  # entries made, dead ones too
 CODE_NOTES: list[Callable[[types.CodeType], str]] = []  # what the bytecode log adds to a modified code
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
 Lines = set[tuple[types.CodeType, int]]
@@ -194,6 +195,7 @@ def clear() -> None:
     BREAKS.clear()
     CAPTURES.clear()
     WARNED.clear()
+    CONVERSIONS.clear()
     for key in STATS:
         STATS[key] = 0
 

@@ -10,7 +10,7 @@ from typing import Any
 from .. import _native
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
-from ..model.dispatch import TENSOR
+from ..model.dispatch import TENSOR, specialised
 from ..model.source import pinned
 from ..model.value import (
     MISSING,
@@ -31,6 +31,7 @@ from ..model.value import (
     SetVariable,
     SliceVariable,
     SuperVariable,
+    SymbolicVariable,
     TensorVariable,
     TracebackVariable,
     TupleVariable,
@@ -72,6 +73,12 @@ def attribute_name(name: VariableTracker) -> str:
 
 
 def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
+    if type(obj) is SymbolicVariable:
+        if obj.cls is int and name in ("real", "numerator"):
+            return obj
+        if callable(getattr(obj.cls, name, None)) and not isinstance(getattr(obj.cls, name), type):
+            return BuiltinMethodVariable(name, obj)
+        obj = specialised(obj)
     if isinstance(obj, TensorVariable):
         return TENSOR.get_attr(tx, obj, name)
     if isinstance(obj, ObjectVariable):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 import types
 import weakref
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
-from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR, unknown
+from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR, specialised, unknown
 from ..model.source import BUILTINS, pinned
 from ..model.value import (
     MISSING,
@@ -28,6 +29,8 @@ from ..model.value import (
     MethodVariable,
     ObjectVariable,
     SetVariable,
+    SizeVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -124,6 +127,7 @@ class _CachedCall:
 
 
 def _cache_argument(tx: Any, tracker: VariableTracker) -> Any:
+    tracker = specialised(tracker)
     if type(tracker) is ConstantVariable:
         return tracker.value
     if isinstance(tracker, ObjectVariable) and tracker.source is not None and isinstance(tracker.value, CACHE_ARGUMENTS):
@@ -184,12 +188,16 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if isinstance(owner, type) and value.__name__ == "__new__":
         return new_object(tx, owner, args, kwargs)
     module = getattr(owner, "__name__", None) if isinstance(owner, types.ModuleType) else None
+    if module == "_operator":
+        return operators.apply(tx, OPERATOR_ALIASES.get(value, value), args)
+    if any(type(a) is SymbolicVariable for a in (*args, *kwargs.values())):
+        result = TENSOR.symbolic(tx, value, args) if not kwargs else None
+        if result is not None:
+            return result
+        args, kwargs = [specialised(a) for a in args], {k: specialised(v) for k, v in kwargs.items()}
     if module in FOLDABLE_MODULES and value.__name__ not in IMPURE:
         if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
             return operators.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
-    if module == "_operator":
-        fn = OPERATOR_ALIASES.get(value, value)
-        return operators.apply(tx, fn, args)
     known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
     if known is not None:
         return known(tx, args, kwargs)
@@ -212,6 +220,11 @@ def call_method(
 ) -> VariableTracker:
     """A method of a builtin type."""
     args, kwargs = realize_all(tx, args, kwargs)
+    if type(obj) is SymbolicVariable:
+        result = _operator_method(tx, obj, name, args) if not kwargs else None
+        if result is not None:
+            return result
+        obj = specialised(obj)
     if isinstance(obj, TensorVariable):
         return TENSOR.call_method(tx, obj, name, args, kwargs)
     target = obj
@@ -222,7 +235,7 @@ def call_method(
         result = handler(tx, obj, args, kwargs) if handler is not None else None
         if result is not None:
             return result
-    for cls in (type(target), VariableTracker):
+    for cls in (type(target), *([TupleVariable] if type(target) is SizeVariable else []), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
             arity.check_method(owner or target.python_type(), name, len(args), kwargs)
@@ -239,6 +252,14 @@ def call_method(
             return operators.fold(getattr(target.value, name), plain, named)
     otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
     raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)
+
+
+def _operator_method(tx: Any, obj: SymbolicVariable, name: str, args: Args) -> VariableTracker | None:
+    """``n.__add__(m)`` and the like of symbolic numbers."""
+    fn = getattr(operator, name, None)
+    if fn is None or len(args) > 1 or any(a.python_type() is not obj.cls for a in args):
+        return None
+    return TENSOR.symbolic(tx, fn, [obj, *args])
 
 
 def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR
+from ..model.dispatch import TENSOR, specialised
 from ..model.value import (
     MISSING,
     ConstantVariable,
@@ -21,6 +21,7 @@ from ..model.value import (
     ListVariable,
     ObjectVariable,
     SetVariable,
+    SizeVariable,
     SliceVariable,
     TensorVariable,
     TupleVariable,
@@ -52,6 +53,7 @@ def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
 
 def hash_key(tx: Any, key: VariableTracker) -> Any:
     """A Python object that hashes and compares as the tracked one does."""
+    key = specialised(key)
     if isinstance(key, ConstantVariable):
         return key.value
     if isinstance(key, TupleVariable):
@@ -357,6 +359,7 @@ def real_slice(key: SliceVariable) -> slice:
 
 
 def index_of(tx: Any, key: VariableTracker, what: str) -> int:
+    key = specialised(key)
     if isinstance(key, ConstantVariable) and isinstance(key.value, int):
         return int(key.value)
     if isinstance(key, ConstantVariable):
@@ -374,6 +377,8 @@ def sequence_get(tx: Any, seq: Any, key: VariableTracker) -> VariableTracker:
     what = "list" if isinstance(seq, ListVariable) else "tuple"
     if isinstance(key, SliceVariable):
         items = seq.items[real_slice(key)]
+        if type(seq) is SizeVariable:
+            return SizeVariable(items, seq.cls)
         return ListVariable(items) if what == "list" else TupleVariable(items)
     index = index_of(tx, key, what)
     try:

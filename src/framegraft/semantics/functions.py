@@ -8,6 +8,7 @@ import copy
 import enum
 import functools
 import inspect
+import math
 import operator
 import types
 import typing
@@ -16,7 +17,7 @@ from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import CLASSES, constructs, handles
+from ..model.dispatch import CLASSES, TENSOR, constructs, handles, specialised
 from ..model.value import (
     MISSING,
     NONE,
@@ -34,6 +35,7 @@ from ..model.value import (
     SetVariable,
     SliceVariable,
     SuperVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -221,6 +223,10 @@ def _numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         if "default" in kwargs:
             return kwargs["default"]
         raise UserRaise(user_error(ValueError, f"{fn.__name__}() arg is an empty sequence"))
+    if key is None and any(type(i) is SymbolicVariable for i in items):
+        best = TENSOR.symbolic(tx, fn, items)
+        if best is not None:
+            return best
     if key is None and all(type(i) is ConstantVariable for i in items):
         values = [i.value for i in items]
         best = fn(values)
@@ -253,6 +259,14 @@ def handle_sum(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return operators.fold(lambda: sum([i.value for i in items], total.value), [])
     for item in items:
         total = realize(operators.apply(tx, operator.add, [total, item]), tx.state)
+    return total
+
+
+@handles(math.prod)
+def handle_prod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    total = kwargs.get("start", constant(1))
+    for item in iteration.unpack_iterable(tx, args[0]):
+        total = realize(operators.apply(tx, operator.mul, [total, realize(item, tx.state)]), tx.state)
     return total
 
 
@@ -299,11 +313,15 @@ def handle_abs(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(round)
 def handle_round(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) == 1 and not kwargs and type(args[0]) is SymbolicVariable and args[0].cls is int:
+        return args[0]
     return _dunder(tx, round, "__round__", [*args, *kwargs.values()])
 
 
 @handles(divmod)
 def handle_divmod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if any(type(a) is SymbolicVariable for a in args) and all(isinstance(a, (ConstantVariable, SymbolicVariable)) for a in args):
+        return TupleVariable([operators.apply(tx, fn, args) for fn in (operator.floordiv, operator.mod)])
     return _dunder(tx, divmod, "__divmod__", args)
 
 
@@ -313,6 +331,11 @@ def handle_pow(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
+    if any(type(a) is SymbolicVariable for a in args):
+        result = TENSOR.symbolic(tx, fn, args)
+        if result is not None:
+            return result
+        args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
         return operators.fold(fn, args)
     if any(isinstance(a, TensorVariable) for a in args):
@@ -330,6 +353,7 @@ def handle_repr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(hash)
 def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    args = [specialised(a) for a in args]
     if type(args[0]) is ConstantVariable:
         return operators.fold(hash, args)
     if isinstance(args[0], ObjectVariable) and args[0].payload is None:
@@ -357,6 +381,7 @@ def handle_print(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
+    obj = specialised(obj)
     if isinstance(obj, ConstantVariable):
         return operators.fold(fn, [obj])
     if is_class(obj):
@@ -379,7 +404,7 @@ def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
             value = core.need_constant_deep(TupleVariable(obj.items))
         except GraphBreak:
             return _break_text(fn, obj)
-        return constant(fn(list(value) if isinstance(obj, ListVariable) else value))
+        return constant(fn(list(value) if isinstance(obj, ListVariable) else obj.python_type()(value)))
     return _break_text(fn, obj)
 
 
@@ -410,6 +435,11 @@ def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cls is bool:
         return constant(operators.truth(tx, args[0]) if args else False)
+    if len(args) == 1 and not kwargs and type(args[0]) is SymbolicVariable:
+        number = TENSOR.symbolic(tx, cls, args)
+        if number is not None:
+            return number
+    args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
         return operators.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
     if isinstance(args[0], TensorVariable):
@@ -428,7 +458,7 @@ def make_list(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 
 @constructs(tuple)
 def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    if args and isinstance(args[0], TupleVariable):
+    if args and type(args[0]) is TupleVariable:
         return args[0]
     return TupleVariable(iteration.unpack_iterable(tx, args[0]) if args else [])
 
@@ -608,7 +638,9 @@ _DEFAULT_COPY = {"__deepcopy__": MISSING, "__copy__": MISSING, "__reduce_ex__": 
 def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTracker:
     """copy.deepcopy, or copy.copy where ``memo`` is None, of what Lib/copy.py copies without calling the program."""
     obj = realize(obj, tx.state)
-    if isinstance(obj, (ConstantVariable, FunctionVariable)) or isinstance(obj, ObjectVariable) and isinstance(obj.value, _ATOMIC):
+    if isinstance(obj, (ConstantVariable, SymbolicVariable, FunctionVariable)):
+        return obj
+    if isinstance(obj, ObjectVariable) and isinstance(obj.value, _ATOMIC):
         return obj
     if memo is not None and id(obj) in memo:
         return memo[id(obj)][0]

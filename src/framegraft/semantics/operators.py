@@ -11,7 +11,7 @@ from typing import Any
 from ..bytecode import ops
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR
+from ..model.dispatch import TENSOR, specialised
 from ..model.value import (
     FALSE,
     TRUE,
@@ -25,7 +25,9 @@ from ..model.value import (
     MethodVariable,
     ObjectVariable,
     SetVariable,
+    SizeVariable,
     SliceVariable,
+    SymbolicVariable,
     TensorVariable,
     TracebackVariable,
     TupleVariable,
@@ -33,7 +35,7 @@ from ..model.value import (
     constant,
 )
 from . import attributes, calls, containers, iteration
-from .containers import payload_of
+from .containers import payload_of, sequence_items
 from .wrapping import need_constant_deep, wrap_constant
 
 _BINARY = {
@@ -78,6 +80,7 @@ _SET_UPDATES = {operator.ior: "update", operator.iand: "intersection_update", op
                 operator.ixor: "symmetric_difference_update"}
 _UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__"}
 _NOT_IMPLEMENTED = NotImplemented
+_NUMBERS = (ConstantVariable, SymbolicVariable)
 
 
 def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
@@ -89,6 +92,9 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
         return fold(fn, args)
     if any(isinstance(a, TensorVariable) for a in args):
         return TENSOR.call(tx, fn, args, {})
+    if any(type(a) is SymbolicVariable for a in args) and all(type(a) in _NUMBERS for a in args):
+        result = TENSOR.symbolic(tx, fn, args)
+        return result if result is not None else apply(tx, fn, [specialised(a) for a in args])
     if any(type(a) is ConstantVariable and isinstance(a.value, tuple) for a in args):
         folded = _fold_tuples(tx, fn, args)  # torch.Size with a tuple
         if folded is not None:
@@ -143,6 +149,8 @@ def fresh(value: Any) -> VariableTracker:
 def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if a is b:
         return True
+    if a.python_type() is b.python_type():
+        a, b = specialised(a), specialised(b)
     if isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable):
         if type(a.value) is not type(b.value):
             return False
@@ -190,7 +198,7 @@ def truth(tx: Any, value: VariableTracker) -> bool:
     value = realize(value, tx.state)
     if isinstance(value, ConstantVariable):
         return bool(value.value)
-    if isinstance(value, TensorVariable):
+    if isinstance(value, (TensorVariable, SymbolicVariable)):
         return TENSOR.truth(tx, value)
     if isinstance(value, ObjectVariable):
         if isinstance(value.value, (types.FunctionType, types.ModuleType, types.BuiltinFunctionType)):
@@ -282,7 +290,8 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
     x, y = payload_of(a), payload_of(b)
     user_defined = (isinstance(a, ObjectVariable) and x is a) or (isinstance(b, ObjectVariable) and y is b)
     if not user_defined:
-        if isinstance(x, (ListVariable, TupleVariable)) and type(x) is type(y):
+        if isinstance(x, (ListVariable, TupleVariable)) and isinstance(x, ListVariable) == isinstance(y, ListVariable) and (
+                isinstance(y, (ListVariable, TupleVariable))):
             return _compare_sequences(tx, fn, x.items, y.items)  # type: ignore[attr-defined]
         if isinstance(x, DictVariable) and isinstance(y, DictVariable) and fn in (operator.eq, operator.ne):
             return constant(_equal_dicts(tx, x, y) == (fn is operator.eq))
@@ -429,9 +438,12 @@ def _has_index(tx: Any, value: VariableTracker) -> bool:
 
 
 def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+    a, b = specialised(a), specialised(b)  # how often a sequence is repeated
     kind = type(a)
     if fn is operator.add and kind in (ListVariable, TupleVariable) and type(b) is kind:
         return kind(a.items + b.items)  # type: ignore[attr-defined]
+    if SizeVariable in (kind, type(b)):
+        return _size_arithmetic(tx, fn, a, b)
     if fn is operator.mul:
         if isinstance(a, ConstantVariable):
             a, b = b, a
@@ -454,8 +466,24 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
     return None
 
 
+def _size_arithmetic(tx: Any, fn: Any, a: Any, b: Any) -> VariableTracker | None:
+    """torch.Size with tuples and numbers: ``size + tuple``, ``tuple + size`` and ``size * n`` are sizes, too."""
+    parts = [list(sequence_items(tx, x)) for x in (a, b) if isinstance(payload_of(x), TupleVariable) or _is_tuple(x)]
+    cls = (a if type(a) is SizeVariable else b).cls
+    if fn is operator.add and len(parts) == 2:
+        return SizeVariable(parts[0] + parts[1], cls)
+    if fn is operator.mul and len(parts) == 1:
+        return SizeVariable(parts[0] * containers.index_of(tx, b if type(a) is SizeVariable else a, "sequence"), cls)
+    return None
+
+
+def _is_tuple(tracker: VariableTracker) -> bool:
+    return isinstance(tracker, ConstantVariable) and isinstance(tracker.value, tuple)
+
+
 def format_value(tx: Any, value: VariableTracker, conversion: str, spec: VariableTracker) -> VariableTracker:
     """FORMAT_VALUE: conversion, then format()."""
+    value = specialised(value)
     if conversion:
         value = realize(calls.call(tx, wrap_constant({"s": str, "r": repr, "a": ascii}[conversion]), [value], {}), tx.state)
     if isinstance(value, ConstantVariable) and isinstance(spec, ConstantVariable):

@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from ..errors import GraphBreak
-from ..model.dispatch import TENSOR, unknown
+from ..model.dispatch import TENSOR, specialised, unknown
 from ..model.source import Source, pinned
 from ..model.value import (
     MISSING,
@@ -71,6 +71,7 @@ def wrap_pinned(tx: Any, value: Any) -> VariableTracker:
 
 def need_constant_deep(tracker: VariableTracker) -> Any:
     """The Python value of constants and tuples, lists, slices of them; a graph break for anything else."""
+    tracker = specialised(tracker)
     if isinstance(tracker, ConstantVariable):
         return tracker.value
     if isinstance(tracker, LazyVariable) and tracker.tracker is not None:
@@ -96,6 +97,8 @@ class VariableBuilder:
         if cls in CONSTANT_TYPES:
             if cls is types.CodeType:
                 guards.add(source, "ID", value)
+            elif (cls is int or cls is float) and (number := TENSOR.number(state, value, source)) is not None:
+                return number
             else:
                 guards.add(source, "EQ", value)
             return ConstantVariable(value, source) if cls in (int, float, str) else constant(value)

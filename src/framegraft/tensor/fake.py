@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import sys
 import types
 from typing import Any
@@ -81,6 +82,7 @@ class CaptureMode(FakeTensorMode):
 
         self.nt_tensor_id_initial_count = nested._tensor_id_counter
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
+        self.has_unbacked = False  # some size may be unknown even in this call
         self.random = False  # whether an operation drew random numbers
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
@@ -98,6 +100,13 @@ class CaptureMode(FakeTensorMode):
         if before is not None:
             torch._C._set_dispatch_mode(before)
 
+    def use_symbols(self, env: Any) -> None:
+        """From now on sizes may be symbols of ``env``."""
+        self.shape_env = env
+        self.static_shapes = False
+        self.allow_scalar_outputs = env.allow_scalar_outputs
+        self.cache_enabled = False  # an answer from the cache would not repeat the guards that it took
+
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """False: torch would wrap ``__torch_dispatch__`` in what imports torch._dynamo at the first operation."""
@@ -105,7 +114,7 @@ class CaptureMode(FakeTensorMode):
 
     def __torch_dispatch__(self, func: Any, classes: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        known = shapes.infer(self, func, args, named)
+        known = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
         if known is not NotImplemented:
             return known
         if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
@@ -136,8 +145,10 @@ DATA_DEPENDENT = (
 )
 
 
-def to_fake(mode: CaptureMode, tensor: torch.Tensor) -> Any:
+def to_fake(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     """The fake twin of a strided ``tensor``, a view of its base's twin where it is a view.
+
+    ``extents`` (``symbols.Extents``) gives it symbolic sizes and strides.
 
     As torch's MetaConverter makes it, without descriptions for its log, without ``.grad``, and without torch._dynamo, which
     that one imports for every tensor.
@@ -147,7 +158,7 @@ def to_fake(mode: CaptureMode, tensor: torch.Tensor) -> Any:
     if known is not None:
         return known
     with torch.inference_mode(tensor.is_inference()):
-        fake = _fake_view(mode, tensor) if tensor._is_view() else _fake_base(mode, tensor)
+        fake = _fake_view(mode, tensor, extents) if tensor._is_view() else _fake_base(mode, tensor, extents=extents)
     if type(tensor) is torch.nn.Parameter:
         fake._is_param = True
     if getattr(tensor, "_is_buffer", False):
@@ -156,12 +167,21 @@ def to_fake(mode: CaptureMode, tensor: torch.Tensor) -> Any:
     return fake
 
 
-def _fake_base(mode: CaptureMode, tensor: torch.Tensor, constant: torch.Tensor | None = None) -> Any:
-    size, stride = tensor.shape, tensor.stride()
-    with no_dispatch():
+def _extents(tensor: torch.Tensor, extents: Any) -> tuple[Any, Any]:
+    return (tensor.shape, tensor.stride()) if extents is None else (extents.sizes, extents.strides)
+
+
+def _unguarded(mode: Any, extents: Any) -> Any:
+    """What is done to make an input guards nothing: it is as it is."""
+    return contextlib.nullcontext() if extents is None else mode.shape_env.suppress_guards()
+
+
+def _fake_base(mode: Any, tensor: torch.Tensor, constant: torch.Tensor | None = None, extents: Any = None) -> Any:
+    size, stride = _extents(tensor, extents)
+    with no_dispatch(), _unguarded(mode, extents):
         meta = torch.empty_strided(size, stride, dtype=tensor.dtype, device="meta")
         real_bytes = tensor.untyped_storage().nbytes()
-        if tensor.storage_offset() or meta.untyped_storage().nbytes() != real_bytes:
+        if tensor.storage_offset() or extents is None and meta.untyped_storage().nbytes() != real_bytes:
             meta.set_(torch.UntypedStorage(real_bytes, device="meta"), tensor.storage_offset(), size, stride)
         torch._C._set_conj(meta, tensor.is_conj())
         torch._C._set_neg(meta, tensor.is_neg())
@@ -173,12 +193,17 @@ def _fake_base(mode: CaptureMode, tensor: torch.Tensor, constant: torch.Tensor |
     return fake
 
 
-def _fake_view(mode: CaptureMode, tensor: torch.Tensor) -> Any:
+def _fake_view(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     """Views share requires_grad and version with their base, so they must be views of one fake base, too."""
     base: Any = to_fake(mode, tensor._base)  # type: ignore[arg-type]
     if base.dtype != tensor.dtype or base.is_conj() != tensor.is_conj() or base.is_neg() != tensor.is_neg():
-        return _fake_base(mode, tensor)  # view_as_real, view(dtype), conj(): as if it were no view
-    place = (tensor.shape, tensor.stride(), tensor.storage_offset())
+        return _fake_base(mode, tensor, extents=extents)  # view_as_real, view(dtype), conj(): as if it were no view
+    place = (*_extents(tensor, extents), tensor.storage_offset())
+    with _unguarded(mode, extents):
+        return _view_of(mode, base, tensor, place)
+
+
+def _view_of(mode: Any, base: Any, tensor: torch.Tensor, place: tuple) -> Any:
     if tensor.is_leaf:  # made without autograd; requires_grad may have been set on it since
         with torch.no_grad():
             fake = base.as_strided(*place)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.fx
+from torch._dispatch.python import enable_python_dispatcher
 
 from ..model.source import Source
-from ..model.value import TensorVariable
+from ..model.value import SymbolicVariable, TensorVariable
 from .fake import CaptureMode, to_fake
 from .modes import Modes
+from .policy import SymbolInput, fits
 
 
 class Change(enum.IntEnum):
@@ -24,10 +28,16 @@ class Change(enum.IntEnum):
 
 
 class OutputGraph:
-    def __init__(self) -> None:
+    """The graph, its inputs (tensors' trackers and ``symbols.SymbolInput``) and, once there are any, its symbols."""
+
+    def __init__(self, policy: Any = None, config: Any = None) -> None:
         self.graph = torch.fx.Graph()
         self.mode = CaptureMode()
-        self.inputs: list[TensorVariable] = []
+        self.policy = policy
+        self.config = config
+        self.symbols: Any = None
+        self.where: Any = lambda: ""
+        self.inputs: list[Any] = []
         self._last_placeholder: Any = None
         self.call_count = 0
         self.changes_modes = False
@@ -36,9 +46,50 @@ class OutputGraph:
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
 
-    def add_input(self, value: torch.Tensor, source: Source) -> TensorVariable:
+    def propagating(self) -> Any:
+        """The context in which an operation runs on fake tensors."""
+        return self.mode if self.symbols is None else self._with_symbols()
+
+    @contextlib.contextmanager
+    def _with_symbols(self) -> Iterator[None]:
+        """Composite operations whose C++ code asks for plain sizes (``lstm``) have decompositions in Python."""
+        with enable_python_dispatcher(), self.mode:
+            yield
+
+    def use_symbols(self) -> Any:
+        """The trace's symbols, from now on understood by the fake mode."""
+        if self.symbols is None:
+            from .symbols import Symbols  # noqa: PLC0415 - sympy and its kin: half a second that static captures don't pay
+
+            self.symbols = Symbols(self, self.config, self.where)
+            self.mode.use_symbols(self.symbols.env)
+        return self.symbols
+
+    def number(self, value: int | float, source: Source) -> Any:
+        """The symbolic number for an int or float from outside, None where it is a constant of this capture."""
+        if self.policy is None or not self.policy.number(value, source) or not fits(value):
+            return None
+        return self.use_symbols().number(value, source)
+
+    def add_number(self, name: str, source: Source, value: Any, item: Any = None) -> Any:
+        """A placeholder for a number, or for the tensor that carries the float ``item``."""
+        with self._at_front():
+            node = self.graph.placeholder(name, type_expr=torch.Tensor if item is not None else torch.SymInt)
+        if item is not None:
+            fake = to_fake(self.mode, value)
+            fake.item_memo = item
+            node.meta["carries"] = item
+            self._versions.append((fake, fake._version))
+            node.meta["example_value"] = fake
+        else:
+            node.meta["example_value"] = value
+        node.meta["source"] = source.name
+        self.inputs.append(SymbolInput(node, source, value))
+        return node
+
+    def add_input(self, value: torch.Tensor, source: Source, extents: Any = None) -> TensorVariable:
         """A placeholder for ``value``; ``example_value`` in its meta is the fake twin."""
-        fake = to_fake(self.mode, value)
+        fake = to_fake(self.mode, value, extents)
         # Inference tensors count no versions: whether the graph changes one is unknown.
         self._versions.append((fake, -1 if fake.is_inference() else fake._version))
         with self._after_placeholders():
@@ -46,15 +97,20 @@ class OutputGraph:
         self._last_placeholder = node
         node.meta["example_value"] = fake
         node.meta["source"] = source.name
+        if extents is not None:
+            node.meta["extents"] = extents
         tracker = TensorVariable(node, fake, type(value), source, value)
         self.inputs.append(tracker)
         return tracker
 
+    def _at_front(self) -> Any:
+        first = next(iter(self.graph.nodes), None)
+        return self.graph.inserting_before(first) if first is not None else _Here()
+
     def _after_placeholders(self) -> Any:
         if self._last_placeholder is not None:
             return self.graph.inserting_after(self._last_placeholder)
-        first = next(iter(self.graph.nodes), None)
-        return self.graph.inserting_before(first) if first is not None else _Here()
+        return self._at_front()
 
     def node(self, kind: str, target: Any, args: tuple, kwargs: dict) -> torch.fx.Node:
         self.call_count += 1
@@ -76,16 +132,19 @@ class OutputGraph:
                 kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
         return [kinds.get(id(t.node.meta["example_value"]), Change.NONE) for t in self.inputs]
 
-    def finish(self, outputs: list[TensorVariable]) -> torch.fx.GraphModule:
+    def finish(self, outputs: list[Any]) -> torch.fx.GraphModule:
         """Close the graph with these outputs; placeholders that nothing uses are dropped."""
-        self.graph.output(tuple(t.node for t in outputs))
+        self.graph.output(tuple(self.symbols.node(t) if isinstance(t, SymbolicVariable) else t.node for t in outputs))
+        if self.symbols is not None:
+            self.symbols.drop_unused()
         for tracker in list(self.inputs):
             if not tracker.node.users:
                 self.graph.erase_node(tracker.node)
                 self.inputs.remove(tracker)
-        # Parameters in the function's order first, then what globals, attributes and cells gave, in the order of use.
+        # Numbers first. Parameters in the function's order first, then what globals, attributes and cells gave, in the order of use.
         order = {node: i for i, node in enumerate(self.graph.nodes)}
-        self.inputs.sort(key=lambda t: (t.source.key[0] if t.source.access == "ARG" else 1 << 30, order[t.node]))
+        self.inputs.sort(key=lambda t: (
+            isinstance(t, TensorVariable), t.source.key[0] if t.source.access == "ARG" else 1 << 30, order[t.node]))
         for tracker in reversed(self.inputs):
             first = next(iter(self.graph.nodes))
             if first is not tracker.node:

@@ -134,10 +134,3 @@ def torch_assert(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if not isinstance(condition, TensorVariable):
         condition = constant(operators.truth(tx, condition))
     return _check(tx, condition, AssertionError, given.get("message", constant("")))
-
-
-@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
-def torch_check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    if isinstance(args[0], ConstantVariable) and args[0].value is True:
-        return NONE
-    raise GraphBreak("raised_exception", "a torch._check that does not hold, or on a value that is not known")

@@ -43,6 +43,11 @@ def _tensors(mode: Any, args: tuple[Any, ...]) -> list[FakeTensor] | None:
     return found or None
 
 
+def _same(a: Any, b: Any) -> bool:
+    """Whether two shapes are the same. Sequences are compared item by item before their lengths, which asks too much of symbols."""
+    return len(a) == len(b) and all(m is n or m == n for m, n in zip(a, b, strict=True))
+
+
 def _common_dtype(args: tuple, tensors: list[FakeTensor]) -> torch.dtype:
     dtype = tensors[0].dtype
     if all(t.dtype is dtype for t in tensors):
@@ -70,12 +75,16 @@ def _fresh(mode: Any, tensors: list[FakeTensor], dtype: torch.dtype) -> Any:
         return NotImplemented  # strides of dimensions of size 1 mean nothing, and kernels differ in what they make of them
     shape = tensors[0].shape
     with no_dispatch():
-        if any(t.shape != shape for t in tensors):
+        if any(not _same(t.shape, shape) for t in tensors):
             try:
                 shape = torch.broadcast_shapes(*(t.shape for t in tensors))
             except RuntimeError:
                 return NotImplemented  # torch words the error
-        if all(t.shape == shape and t.is_contiguous() for t in tensors):
+        symbolic = any(type(n) is not int for n in shape)
+        if symbolic and (1 in shape or not all(t.is_contiguous() for t in tensors)):
+            return NotImplemented
+        # Contiguous operands, broadcast or not, never ask TensorIterator to swap dimensions of more than one element.
+        if symbolic or all(_same(t.shape, shape) and t.is_contiguous() for t in tensors):
             meta = torch.empty(shape, dtype=dtype, device="meta")
         else:
             stand_ins = [torch.empty_strided(t.shape, t.stride(), device="meta").expand(shape) for t in tensors if t.dim()]
@@ -127,7 +136,7 @@ def _in_place(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         return NotImplemented
     if any(type(a) is bool for a in args):
         return NotImplemented
-    if not target.dtype.is_floating_point or any(t.dtype is not target.dtype or t.shape != target.shape for t in tensors):
+    if not target.dtype.is_floating_point or any(t.dtype is not target.dtype or not _same(t.shape, target.shape) for t in tensors):
         return NotImplemented
     return target if prims.is_non_overlapping_and_dense_or_false(target) else NotImplemented
 
@@ -178,7 +187,7 @@ def _stack(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         return NotImplemented
     first, device = tensors[0], _device(tensors)
     rank = first.dim() + 1
-    alike = all(t.shape == first.shape and t.dtype is first.dtype and t.is_contiguous() for t in tensors)
+    alike = all(_same(t.shape, first.shape) and t.dtype is first.dtype and t.is_contiguous() for t in tensors)
     if device is None or not alike or not -rank <= dim < rank:
         return NotImplemented
     dim %= rank
@@ -207,7 +216,7 @@ def _layer_norm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         return NotImplemented
     source, inner = args[0], tuple(args[1])
     outer = source.dim() - len(inner)
-    if outer < 0 or source.shape[outer:] != inner or any(t is not None and tuple(t.shape) != inner for t in args[2:4]):
+    if outer < 0 or source.shape[outer:] != inner or any(t is not None and not _same(t.shape, inner) for t in args[2:4]):
         return NotImplemented
     return _normalized(mode, (source, *args[2:4]), (*source.shape[:outer], *(1 for _ in inner)))
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, TensorLayer, constructs, handles
+from ..model.dispatch import TENSOR, TensorLayer, constructs, handles, method
 from ..model.value import (
     MISSING,
     NONE,
@@ -21,16 +21,20 @@ from ..model.value import (
     ListVariable,
     MethodVariable,
     ObjectVariable,
+    SizeVariable,
     SliceVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
     constant,
 )
 from ..semantics import attributes, calls
-from ..semantics.wrapping import need_constant_deep, wrap_constant, wrap_pinned
-from . import layouts
+from ..semantics.iteration import unpack_iterable
+from ..semantics.wrapping import need_constant_deep, wrap_pinned
+from . import layouts, symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
+from .policy import INT64
 
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
 _GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
@@ -130,7 +134,23 @@ class Tensors(TensorLayer):
             raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
         setter[1](tx, obj, value)
 
-    def truth(self, tx: Any, value: TensorVariable) -> bool:
+    def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
+        found = state.graph.number(value, source)
+        if found is not None:
+            state.guards.add(source, "TYPE", type(value))
+            if type(value) is int:
+                state.guards.add(source, "RANGE", INT64)
+        return found
+
+    def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
+        return symbolic.compute(tx.state.graph.symbols, fn, args)
+
+    def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
+        return symbolic.specialise(tracker)
+
+    def truth(self, tx: Any, value: VariableTracker) -> bool:
+        if isinstance(value, SymbolicVariable):
+            return symbolic.truth(value)
         raise GraphBreak("data_dependent_branch", "a branch on the value of a tensor")
 
 
@@ -200,10 +220,12 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if isinstance(value, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
-    state.guards.add(source, "TENSOR", state.tensor_spec(value))
+    graph = state.graph
+    plan = None if graph.policy is None else graph.policy.tensor(value, source)
+    extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
+    state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
     state.guards.tensors.append(source)
-    tracker = state.graph.add_input(value, source)
-    return tracker
+    return graph.add_input(value, source, extents)
 
 
 # -- running an operation on fakes
@@ -228,6 +250,9 @@ class Unwrapper:
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
             return tracker.value, tracker.value
+        if isinstance(tracker, SymbolicVariable):
+            node = self.tx.state.graph.symbols.node(tracker)
+            return node, tracker.value if isinstance(node, torch.fx.Node) else node
         if isinstance(tracker, ObjectVariable) and tracker.value in (int, float, bool, complex):
             return _DTYPES[tracker.value], _DTYPES[tracker.value]
         if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
@@ -272,8 +297,9 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
             if not state.rescue:
                 raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
-        with state.graph.mode:
-            result = layouts.whole(state.graph.mode, target, fake_args, fake_kwargs)
+        mode = state.graph.mode
+        with state.graph.propagating():
+            result = layouts.whole(mode, target, fake_args, fake_kwargs) if mode.shape_env is None else NotImplemented
             if result is not NotImplemented:
                 pass
             elif kind == "call_method":
@@ -283,10 +309,14 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     except DATA_DEPENDENT as error:
         reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
         raise GraphBreak(reason, f"{getattr(target, '__name__', target)}: {error}") from None
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError) as error:
+    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError, OverflowError) as error:
+        if symbolic.is_data_dependent(error):
+            raise GraphBreak("dynamic_output_shape", f"{getattr(target, '__name__', target)}: {symbolic.asked(error)}") from None
         # Eager words the error best, and may not even raise it: run the operation for real.
         raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
     state.dirty += 1
+    if state.graph.symbols is not None:
+        state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()
@@ -326,11 +356,16 @@ def _metadata(fake: Any) -> tuple:
 
 
 def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableTracker:
+    symbols = tx.state.graph.symbols
+    if symbols is not None:
+        symbols.bind(node, result)
     if isinstance(result, torch.Tensor):
         same = unwrap.by_fake.get(id(result))
         if same is not None:
             return same
         node.meta["example_value"] = result
+        if tx.state.graph.mode.has_unbacked:
+            tx.state.graph.symbols.bind_sizes(node, result)
         return TensorVariable(node, result, type_of_fake(result))
     if isinstance(result, (list, tuple)):
         items: list[VariableTracker] = []
@@ -346,6 +381,8 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         if type(result) is not tuple:
             return _struct(type(result), made)
         return made
+    if type(result) in symbolic.CLASSES:
+        return symbolic.wrap_number(tx, node, result)
     if result is None:
         return NONE  # done for its effect, as x[i] = v is
     if isinstance(result, (bool, int, float, str, torch.dtype, torch.device, torch.Size)):
@@ -372,9 +409,13 @@ def type_of_fake(fake: Any) -> type:
 
 def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
+        if fn in (int, float) and tx.state.config.capture_scalar_outputs and len(args) == 1:
+            number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
+            if number is not None:
+                return number
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     if fn is len:
-        return constant(len(args[0].fake)) if args[0].fake.dim() else _len_of_scalar()
+        return symbolic.wrap_value(args[0].fake.shape[0]) if args[0].fake.dim() else _len_of_scalar()
     if fn in (str, repr, format, divmod):
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     name = getattr(fn, "__name__", "")
@@ -410,6 +451,9 @@ def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
 
 def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if name in SCALARS:
+        number = symbolic.read_number(tx, obj, name) if tx.state.config.capture_scalar_outputs and not args and not kwargs else None
+        if number is not None:
+            return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
     if name in METADATA_CHANGING:
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
@@ -418,7 +462,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}
         if len(values) == len(args) and len(named) == len(kwargs):
             try:
-                return wrap_constant(getattr(obj.fake, name)(*values, **named))
+                return symbolic.wrap_value(getattr(obj.fake, name)(*values, **named))
             except (IndexError, TypeError, RuntimeError) as error:
                 raise GraphBreak("fake_tensor_failure", str(error)) from None
     if name in ("__iter__",):
@@ -450,9 +494,11 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return wrap_pinned(tx, obj.cls)
     if name in METADATA:
         value = getattr(obj.fake, name)
+        if name == "nbytes" and type(value) is not int:
+            return symbolic.wrap_value(value)
         if obj.source is not None and name not in GUARDED_METADATA:
             tx.state.guards.add(obj.source.child("ATTR", name), "EQ", value)
-        return wrap_constant(value)
+        return symbolic.wrap_value(value)
     on_class = attributes.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING:
         if obj.value is not None and obj.source is not None and name in getattr(obj.value, "__dict__", {}):
@@ -474,7 +520,8 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 
 _layer = Tensors()
-for _name in ("takes", "call", "get_attr", "set_attr", "call_method", "truth", "wrap", "is_constant_type"):
+for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
+              "wrap", "is_constant_type"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
 
@@ -486,6 +533,11 @@ def setitem(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @constructs(torch.device, torch.Size)
 def torch_value(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if cls is torch.Size and len(args) == 1 and not kwargs:
+        items = [realize(i, tx.state) for i in unpack_iterable(tx, args[0])]
+        if any(isinstance(i, SymbolicVariable) for i in items):
+            return SizeVariable(items, cls)
+        args = [TupleVariable(items)]
     try:
         values = [need_constant_deep(a) for a in args]
         return constant(cls(*values, **{k: need_constant_deep(v) for k, v in kwargs.items()}))
@@ -493,11 +545,48 @@ def torch_value(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
         raise GraphBreak("raised_exception", f"torch.{cls.__name__}(): {error}") from None
 
 
+@method(SizeVariable, "numel")
+def size_numel(tx: Any, obj: SizeVariable, args: list, kwargs: dict) -> VariableTracker:
+    total: VariableTracker = constant(1)
+    for item in obj.items:
+        total = attributes.calls.operators.apply(tx, operator.mul, [total, realize(item, tx.state)])
+    return total
+
+
 @constructs(torch.finfo, torch.iinfo)
 def number_limits(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if not all(isinstance(a, ConstantVariable) for a in args) or kwargs:
         raise GraphBreak("untraceable_call", f"torch.{cls.__name__} of something other than a dtype")
     return constant(cls(*(a.value for a in args)))
+
+
+def _item(tx: Any, obj: TensorVariable) -> VariableTracker:
+    return run_node(tx, "call_method", "item", [obj], {})
+
+
+symbolic.ITEM.append(_item)
+
+
+@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
+def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    condition = args[0] if args else kwargs.get("cond")
+    return symbolic.check(tx, condition, lambda node: run_check(tx, node))
+
+
+@handles(torch._check_is_size)
+def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
+    operators = attributes.calls.operators
+    for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
+        if bound is not NONE:
+            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx, node))
+    return NONE
+
+
+def run_check(tx: Any, node: Any) -> None:
+    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error."""
+    tx.state.graph.may_raise = True
+    tx.state.graph.node("call_function", torch._check, (node,), {})
 
 
 @handles(torch.is_tensor)

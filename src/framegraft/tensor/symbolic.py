@@ -1,0 +1,193 @@
+"""Symbolic numbers in the traced program: arithmetic on them, and what asks for their value."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import operator
+import sys
+from typing import Any
+
+import torch
+
+from ..errors import GraphBreak
+from ..model.value import (
+    NONE,
+    ConstantVariable,
+    SizeVariable,
+    SymbolicVariable,
+    TensorVariable,
+    VariableTracker,
+    constant,
+)
+from ..semantics.wrapping import wrap_constant
+
+CLASSES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
+_INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul,
+            operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
+            operator.ipow: operator.pow}
+_DIVISIONS = frozenset((operator.truediv, operator.floordiv, operator.mod))
+_IDENTITIES = frozenset((operator.index, operator.pos, builtins.int, math.trunc, math.floor, math.ceil))  # of ints
+_EXTREMES: dict[Any, Any] = {builtins.min: torch.sym_min, builtins.max: torch.sym_max}
+# what the program calls -> what gives the same of symbols, in the graph
+_FUNCTIONS: dict[Any, Any] = {
+    **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.pow, builtins.abs,
+                         math.floor, math.ceil, math.trunc, *_DIVISIONS)},
+    **{fn: fn for fn in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)},
+    builtins.int: torch.sym_int, builtins.float: torch.sym_float, **_EXTREMES,
+    **{getattr(math, name): getattr(torch, f"_sym_{name}") for name in ("sqrt", "cos", "sin", "tan", "atan", "tanh", "log2")},
+}
+
+
+def wrap_value(value: Any) -> VariableTracker:
+    """Tracker of a number, truth value or size that may be symbolic."""
+    cls = CLASSES.get(type(value))
+    if cls is not None:
+        return SymbolicVariable(value, cls)
+    if isinstance(value, tuple) and any(type(v) in CLASSES for v in value):
+        items = [wrap_value(v) for v in value]
+        return SizeVariable(items, type(value))
+    return wrap_constant(value)
+
+
+def plain_number(value: Any) -> Any:
+    """A symbolic number as it is in this call; 2 for one of which nothing is known. Anything else as it is."""
+    cls = CLASSES.get(type(value))
+    if cls is None:
+        return value
+    return cls(2 if value.node.hint is None else value.node.hint)
+
+
+def wrap_number(tx: Any, node: Any, value: Any) -> VariableTracker:
+    """What an operation of the graph gave as a number: its node stays only where it alone can tell."""
+    tracker = SymbolicVariable(value, CLASSES[type(value)])
+    symbols = tx.state.graph.symbols
+    if symbols.is_unbacked(value):
+        node.meta["example_value"] = value
+        tracker.node = node
+    else:
+        tx.state.graph.graph.erase_node(node)
+        tx.state.graph.call_count -= 1
+    return tracker
+
+
+def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
+    """``fn`` of numbers, without looking at the symbolic ones' values where that can be; None where it cannot.
+
+    What floats have to do with gets a symbol of its own: sympy would compute in another order than the program.
+    """
+    fn = _INPLACE.get(fn, operator.pow if fn is builtins.pow else fn)
+    if fn in (operator.eq, operator.ne) and not all(_is_number(a) for a in args):
+        return constant(fn is operator.ne) if all(isinstance(a, (SymbolicVariable, ConstantVariable)) for a in args) else None
+    if fn in _IDENTITIES and len(args) == 1 and args[0].python_type() is int and isinstance(args[0], SymbolicVariable):
+        return args[0]
+    target = _FUNCTIONS.get(fn)
+    if target is None or not all(_is_number(a) for a in args):
+        return None
+    args = [a if type(a.value) is not bool else constant(int(a.value)) for a in args]
+    values = [a.value for a in args]
+    if any(type(v) is torch.SymBool for v in values):
+        return None
+    floats = any(type(v) in (float, torch.SymFloat) for v in values)
+    try:
+        if not _is_defined(fn, values):
+            return None
+        if fn in _EXTREMES:
+            return None if floats or len(values) < 2 else _result(functools.reduce(target, values), None)
+        result = target(*values)
+        if CLASSES.get(type(result)) in (int, float) and (floats or type(result) is torch.SymFloat):
+            return symbols.derived_number(fn, target, args, result)
+    except _data_dependent() as error:
+        raise GraphBreak("tensor_item", f"{getattr(fn, '__name__', fn)} of a number that the data decides: {asked(error)}") from None
+    except (TypeError, ValueError, ZeroDivisionError, OverflowError, NotImplementedError, AttributeError):
+        return None  # eager words the error
+    return _result(result, (fn, target, args))
+
+
+def _is_defined(fn: Any, values: list) -> bool:
+    """Whether ``fn`` is a number for such arguments; guarded."""
+    if fn in _DIVISIONS:
+        return bool(values[1] != 0)
+    if fn is math.sqrt or fn is math.log2:
+        return bool(values[0] >= 0 if fn is math.sqrt else values[0] > 0)
+    if fn is operator.pow and len(values) == 2:
+        base, exponent = values
+        if type(exponent) is int and type(base) is torch.SymInt:
+            return 0 <= exponent <= 64
+        return type(base) in (float, torch.SymFloat) and bool(base > 0)
+    return True
+
+
+def _result(value: Any, recipe: Any) -> VariableTracker:
+    cls = CLASSES.get(type(value))
+    return constant(value) if cls is None else SymbolicVariable(value, cls, None, None if cls is int else recipe)
+
+
+ITEM: list[Any] = []  # (tx, tensor) -> its only element; set by torchops, which builds on this file
+
+
+def read_number(tx: Any, tensor: Any, method: str) -> VariableTracker | None:
+    """``item()``, ``int()`` and ``float()`` of a tensor as a number that the data decides; None where it must break."""
+    if not isinstance(tensor, TensorVariable) or tensor.fake.numel() != 1 or tensor.fake.dtype is torch.bool or tensor.fake.is_complex():
+        return None
+    if method == "item" or method == "__float__" and tensor.fake.is_floating_point():
+        return ITEM[0](tx, tensor)
+    if method == "__int__" and not tensor.fake.is_floating_point():
+        return ITEM[0](tx, tensor)
+    return None
+
+
+def check(tx: Any, condition: VariableTracker, keep: Any) -> VariableTracker:
+    """``torch._check``: what it says is assumed from here on; ``keep(node)`` puts the check into the graph."""
+    if isinstance(condition, SymbolicVariable) and tx.state.graph.symbols.is_unbacked(condition.value):
+        node = tx.state.graph.symbols.node(condition)
+        torch._check(condition.value)
+        keep(node)
+    elif isinstance(condition, TensorVariable) or not (
+            truth(condition) if isinstance(condition, SymbolicVariable) else isinstance(condition, ConstantVariable) and condition.value):
+        raise GraphBreak("raised_exception", "torch._check of something that does not hold")
+    return NONE
+
+
+def _is_number(tracker: VariableTracker) -> bool:
+    if isinstance(tracker, SymbolicVariable):
+        return True
+    return isinstance(tracker, ConstantVariable) and type(tracker.value) in (int, float, bool)
+
+
+def _data_dependent() -> type[Exception]:
+    return sys.modules["torch.fx.experimental.symbolic_shapes"].GuardOnDataDependentSymNode  # loaded: there is a symbol
+
+
+def raw_expression(value: Any) -> Any:
+    """The expression as it was made. What is known to be equal may be put in its place only where that is a number:
+    anything else might be defined by this very expression.
+    """
+    expr = value.node.expr
+    return expr if expr.is_number else value.node._expr
+
+
+def is_data_dependent(error: BaseException) -> bool:
+    """Whether torch asked for the value of a number that the data decides."""
+    return any(cls.__name__ == "GuardOnDataDependentSymNode" for cls in type(error).__mro__)
+
+
+def asked(error: Any) -> str:
+    """What torch could not decide, without its pages of advice."""
+    condition = getattr(error, "cond", None)
+    return str(error).splitlines()[0] if condition is None else str(condition)
+
+
+def truth(tracker: SymbolicVariable) -> bool:
+    try:
+        return bool(tracker.value)
+    except _data_dependent() as error:
+        raise GraphBreak("data_dependent_branch", f"a branch on a number that the data decides: {asked(error)}") from None
+
+
+def specialise(tracker: SymbolicVariable) -> VariableTracker:
+    try:
+        return ConstantVariable(tracker.cls(tracker.value), tracker.source)
+    except _data_dependent() as error:
+        raise GraphBreak("tensor_item", f"the value of a number that the data decides is needed: {asked(error)}") from None

@@ -1,0 +1,342 @@
+"""Symbols for sizes and numbers that differ from call to call, and what the trace has assumed of them.
+
+A symbol stands for one *slot*: a size or stride of an input, or an int or float that comes from outside. torch's ShapeEnv
+reasons with symbols and collects the guards; here symbols become inputs of the graph, and guards an expression over slots.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import sympy
+import torch
+import torch._guards
+import torch.fx
+from torch.fx.experimental.symbolic_shapes import (
+    DimDynamic,
+    ShapeEnv,
+    StrictMinMaxConstraint,
+    compute_unbacked_bindings,
+    free_unbacked_symbols,
+)
+from torch.fx.proxy import GraphAppendingTracer
+from torch.utils._sympy.interp import sympy_interp
+from torch.utils._sympy.numbers import int_oo
+from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
+from torch.utils._sympy.value_ranges import ValueRanges
+
+from ..errors import ConstraintViolation
+from ..model.source import Source
+from ..model.value import ConstantVariable, SymbolicVariable
+from .expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot, python_function
+from .policy import fits
+from .symbolic import CLASSES, raw_expression
+
+SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
+
+
+@dataclasses.dataclass(frozen=True)
+class InputSource(torch._guards.Source):
+    """What torch calls the place that a symbol comes from; here only its name."""
+
+    text: str
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.text
+
+    @property
+    def guard_source(self) -> Any:  # type: ignore[override]
+        return torch._guards.GuardSource.LOCAL
+
+
+class _Guards(list):
+    """ShapeEnv's list of guards; remembers which line of the program asked for each."""
+
+    def __init__(self, where: Callable[[], str]) -> None:
+        super().__init__()
+        self.where = where
+        self.causes: list[str] = []
+
+    def append(self, guard: Any) -> None:
+        self.causes.append(self.where())
+        super().append(guard)
+
+
+@dataclasses.dataclass
+class Extents:
+    """Symbolic sizes and strides of an input; ``free`` as in ``native.calibrate.tensor_spec``."""
+
+    sizes: tuple
+    strides: tuple
+    free: tuple[bool, ...]
+
+
+def as_tensor(value: float) -> torch.Tensor:
+    """Called by transformed code: how a float goes into a graph, since compilers know no float inputs."""
+    return torch.tensor(value, dtype=torch.float64)
+
+
+class Symbols:
+    """The symbols of one trace."""
+
+    def __init__(self, graph: Any, config: Any, where: Callable[[], str]) -> None:
+        self.graph = graph
+        self.env = ShapeEnv(
+            duck_shape=False,
+            allow_scalar_outputs=config.capture_scalar_outputs,
+            allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
+        )
+        self.env.guards = self._guards = _Guards(where)
+        self.slots: dict[sympy.Symbol, Slot] = {}
+        self.numbers: dict[Source, SymbolicVariable] = {}
+        self.derived: dict[sympy.Symbol, SymbolicVariable] = {}  # what the program computes with floats
+        self.nodes: dict[Any, Any] = {}  # expression -> node
+        self.made: list[Any] = []  # nodes that only compute numbers
+        self.relations: dict[sympy.Symbol, tuple] = {}  # of strides: slot, what it is, the user's line
+        self.strict: set = set()  # sizes that the user marked: one particular value is an error
+        self.carried: set = set()  # floats that are inputs of the graph
+        self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
+        self._causes: dict[Any, str] = {}
+        self._where = where
+
+    # -- making symbols
+
+    def _symbol(self, value: Any, source: Source, slot: Slot, **settings: Any) -> Any:
+        """A SymInt or SymFloat for a slot; the plain value where torch specialises it (sizes 0 and 1)."""
+        place = InputSource(source.name)
+        expr = self.env.create_symbol(value, place, DimDynamic.DYNAMIC, **settings)
+        if not isinstance(expr, sympy.Symbol):
+            return value
+        self.slots[expr] = slot
+        self._causes[expr] = self._where()
+        make: Any = self.env.create_symfloatnode if type(value) is float else self.env.create_symintnode
+        return make(expr, hint=value, source=place)
+
+    def extents(self, tensor: torch.Tensor, source: Source, plan: Any) -> Extents:
+        """Sizes and strides as ``plan`` (``policy.Plan``) wants them; strides follow from sizes where they can."""
+        sizes = []
+        for dim, size in enumerate(tensor.shape):
+            if dim in plan.unbacked:
+                sizes.append(self._unbacked_size(source, dim, plan.ranges.get(dim)))
+                continue
+            constraint = _constraint(*plan.ranges[dim]) if dim in plan.ranges else None
+            slot = Slot(source, SIZE, dim)
+            sizes.append(self._symbol(size, slot.leaf(), slot, constraint_dim=constraint) if dim in plan.sizes else size)
+            if dim in plan.strict and dim in plan.sizes:
+                self.strict.add(sizes[-1].node.expr)
+        strides = self._strides(tensor, source, sizes, plan)
+        free = tuple(type(n) is not int for n in (*sizes, *strides))
+        return Extents(tuple(sizes), tuple(strides), free)
+
+    def _unbacked_size(self, source: Source, dim: int, limits: Any) -> Any:
+        slot = Slot(source, SIZE, dim)
+        made = self.env.create_unbacked_symint(InputSource(slot.leaf().name))
+        symbol = made.node.expr
+        self.env.pending_fresh_unbacked_symbols = [s for s in self.env.pending_fresh_unbacked_symbols if s != symbol]
+        self.graph.mode.has_unbacked = True
+        low, high = limits or (None, None)
+        self.env.constrain_symbol_range(symbol, low or 0, int_oo if high is None else high)
+        self.env.unbacked_inputs.add(symbol)
+        self.slots[symbol] = slot
+        self._causes[symbol] = self._where()
+        return made
+
+    def _strides(self, tensor: torch.Tensor, source: Source, sizes: list, plan: Any) -> list:
+        strides: list[Any] = list(tensor.stride())
+        known: dict[int, Any] = {}  # what a stride of this value must be: that of the dimension inside, times its size
+        for dim in sorted(range(len(strides)), key=lambda d: (strides[d], -d)):
+            value = strides[dim]
+            expression = known.get(value) if value > 1 else None
+            if expression is None and dim in plan.strides and value > 1:
+                slot = Slot(source, STRIDE, dim)
+                expression = self._symbol(value, slot.leaf(), slot)
+            elif type(expression) is torch.SymInt:
+                self._follows(Slot(source, STRIDE, dim), expression)
+            strides[dim] = value if expression is None else expression
+            with self.env.suppress_guards():
+                known.setdefault(tensor.shape[dim] * value, sizes[dim] * strides[dim])
+        return strides
+
+    def _follows(self, slot: Slot, expression: Any) -> None:
+        """A stride is what its neighbours' extents make it, which is guarded: it has no symbol of its own."""
+        symbol = sympy.Symbol(f"stride{len(self.relations)}", integer=True)
+        self.relations[symbol] = (slot, expression.node.expr, self._where())
+
+    def number(self, value: Any, source: Source) -> SymbolicVariable:
+        found = self.numbers.get(source)
+        if found is None:
+            made = self._symbol(value, source, Slot(source, NUMBER, 0), positive=None, do_not_specialize_zero_one=True)
+            found = self.numbers[source] = SymbolicVariable(made, type(value), source)
+        return found
+
+    def derived_number(self, fn: Any, target: Any, args: list, result: Any) -> SymbolicVariable | None:
+        """A symbol for the number that ``fn`` gives; ``target`` computes it in the graph. ``result`` is what torch makes of it."""
+        cls = CLASSES[type(result)]
+        tracker = SymbolicVariable(result, cls, None, (fn, target, args))
+        if self.is_unbacked(result):
+            return tracker
+        value = fn(*(self.hint(a) for a in args))
+        if not fits(value) or type(value) is not cls:
+            return None
+        place = InputSource(f"{getattr(fn, '__name__', fn)}({len(self.derived)})")
+        symbol: Any = self.env.create_symbol(value, place, DimDynamic.DYNAMIC, positive=None, do_not_specialize_zero_one=True)
+        make: Any = self.env.create_symfloatnode if cls is float else self.env.create_symintnode
+        tracker.value = make(symbol, hint=value, source=place)
+        self.derived[symbol] = tracker
+        self._causes[symbol] = self._where()
+        return tracker
+
+    def hint(self, tracker: Any) -> Any:
+        """A number's value in this call."""
+        return tracker.value if isinstance(tracker, ConstantVariable) else tracker.cls(tracker.value.node.hint)
+
+    # -- symbols in the graph
+
+    def node(self, tracker: SymbolicVariable) -> Any:
+        """The node that computes a number; the number itself where it turned out to be fixed."""
+        if tracker.node is None:
+            tracker.node = self._make_node(tracker)
+        return tracker.node
+
+    def _make_node(self, tracker: SymbolicVariable) -> Any:
+        if tracker.recipe is None:
+            return self.expression(raw_expression(tracker.value))
+        _, target, args = tracker.recipe
+        return self._note(self.graph.graph.call_function(target, tuple(self.argument(a) for a in args)), tracker.value)
+
+    def argument(self, tracker: Any) -> Any:
+        return tracker.value if isinstance(tracker, ConstantVariable) else self.node(tracker)
+
+    def _note(self, node: Any, value: Any) -> Any:
+        node.meta["example_value"] = value
+        self.made.append(node)
+        return node
+
+    def expression(self, expr: Any) -> Any:
+        """The node that computes an expression of symbols."""
+        if expr.is_number:
+            return int(expr) if expr.is_integer else float(expr)
+        found = self.nodes.get(expr)
+        if found is not None:
+            return found
+        if expr in self.derived:
+            made = self.node(self.derived[expr])
+        elif isinstance(expr, sympy.Symbol):
+            made = self._unbacked_node(expr) if expr in self.unbacked else self._input(expr)
+        else:
+            tracer = GraphAppendingTracer(self.graph.graph)
+            before = set(self.graph.graph.nodes)
+            symbols = {s: torch.fx.Proxy(self.expression(s), tracer) for s in expr.free_symbols}
+            made = sympy_interp(OptimizedPythonReferenceAnalysis, symbols, expr).node
+            self.made.extend(n for n in self.graph.graph.nodes if n not in before and n.op == "call_function")
+            made.meta["example_value"] = self.env.create_symintnode(expr, hint=None)
+        self.nodes[expr] = made
+        return made
+
+    def _unbacked_node(self, symbol: Any) -> Any:
+        tensor, dim = self.unbacked[symbol]
+        return self._note(self.graph.graph.call_method("size", (tensor, dim)), self.env.create_symintnode(symbol, hint=None))
+
+    def _input(self, symbol: Any) -> Any:
+        """A placeholder for a slot's number, and for a float the node that reads it from its tensor."""
+        slot = self.slots[symbol]
+        hint: Any = self.env.backed_var_to_val.get(symbol)
+        if not symbol.is_integer:
+            self.carried.add(symbol)
+            value = self.env.create_symfloatnode(symbol, hint=float(hint))
+            node = self.graph.add_number(f"{symbol}_tensor", slot.source.child("PYCALL", as_tensor), as_tensor(float(hint)), item=value)
+            return self._note(self.graph.graph.call_method("item", (node,)), value)
+        value = self.env.create_symintnode(symbol, hint=None if hint is None else int(hint))
+        return self.graph.add_number(str(symbol), slot.leaf(), value)
+
+    def function(self, expr: Any) -> tuple[Callable[..., Any], list]:
+        """A Python function that computes an expression, and the symbols that it takes."""
+        arguments = sorted(expr.free_symbols, key=str)
+        return python_function(expr, arguments, {}), arguments
+
+    @contextlib.contextmanager
+    def only_inputs(self) -> Iterator[None]:
+        """For compilers: floats that are no input of the graph don't exist. torch would try to specialise them."""
+        values = self.env.backed_var_to_val
+        hidden = {s: v for s, v in values.items() if not s.is_integer and s not in self.carried}
+        for symbol in hidden:
+            del values[symbol]
+        try:
+            yield
+        finally:
+            values.update(hidden)
+
+    # -- what an operation gave
+
+    def bind(self, node: Any, result: Any) -> bool:
+        """Take note of the symbols that only the operation at ``node`` can tell. Whether there are any."""
+        bindings = compute_unbacked_bindings(self.env, result) if self.env.pending_fresh_unbacked_symbols else None
+        if not bindings:
+            return False
+        node.meta["unbacked_bindings"] = bindings
+        if isinstance(result, SYMBOLIC):
+            for symbol in bindings:
+                self.nodes[symbol] = node
+        return True
+
+    def bind_sizes(self, node: Any, tensor: torch.Tensor) -> None:
+        for dim, size in enumerate(tensor.shape):
+            if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol) and size.node.expr not in self.slots:
+                self.unbacked.setdefault(size.node.expr, (node, dim))
+
+    def is_unbacked(self, value: Any) -> bool:
+        return any(s not in self.slots for s in free_unbacked_symbols(value))
+
+    def drop_unused(self) -> None:
+        """Erase nodes of numbers that nothing uses."""
+        for node in sorted(self.made, reverse=True):
+            if not node.users and node.graph is self.graph.graph and not node._erased:
+                self.graph.graph.erase_node(node)
+
+    # -- guards
+
+    def guards(self) -> list[tuple[ShapeExpression, str]]:
+        """Everything that the trace has assumed of the slots: (expression, the user's line that asked)."""
+        found: list[tuple[Any, str]] = [(sympy.Eq(s, expr, evaluate=False), cause) for s, (_, expr, cause) in self.relations.items()]
+        slots = {**self.slots, **{s: slot for s, (slot, _, _) in self.relations.items()}}
+        for symbol, slot in [*self.slots.items(), *((s, None) for s in self.derived)]:
+            cause = self._causes[symbol]
+            expr = self.env.replace(symbol)
+            if expr.is_number and symbol in self.strict:
+                raise self._violation(symbol, expr)
+            if expr != symbol:
+                found.append((sympy.Eq(symbol, expr, evaluate=False), cause))
+            if not symbol.is_integer or expr in self.slots and expr != symbol:
+                continue
+            limits = self.env.var_to_range[symbol]
+            for bound, low in ((limits.lower, True), (limits.upper, False)):
+                if bound in (int_oo, -int_oo, sympy.oo, -sympy.oo) or low and bound == 0 and slot is not None and slot.what != NUMBER:
+                    continue
+                found.append((sympy.Le(bound, symbol, evaluate=False) if low else sympy.Le(symbol, bound, evaluate=False), cause))
+        found += [(g.expr, cause) for g, cause in zip(self._guards, self._guards.causes, strict=True)]
+        made: dict[Any, tuple[ShapeExpression, str]] = {}
+        for expr, cause in found:
+            for part in expr.args if isinstance(expr, sympy.And) else (expr,):
+                key = frozenset(part.args) if isinstance(part, sympy.Eq) else part
+                if part is not sympy.true and key not in made:
+                    made[key] = (ShapeExpression.of(part, slots, self.derived), cause)
+        return list(made.values())
+
+
+    def _violation(self, symbol: Any, value: Any) -> ConstraintViolation:
+        asked = [(g, c) for g, c in zip(self._guards, self._guards.causes, strict=True) if symbol in g.expr.free_symbols]
+        guard, cause = asked[-1] if asked else (None, self._causes[symbol])
+        name = self.slots[symbol].leaf().name
+        why = "" if guard is None else f" ({ShapeExpression.of(guard.expr, self.slots, self.derived)})"
+        return ConstraintViolation(
+            f"{name} was marked with mark_dynamic, but the program needs it to be {value}{why}, asked by {cause}. "
+            "Use maybe_mark_dynamic, or remove what asks for one particular size.")
+
+
+def _constraint(low: int | None, high: int | None) -> Any:
+    limits: Any = ValueRanges(max(low or 0, 2), int_oo if high is None else high)
+    return StrictMinMaxConstraint(vr=limits, warn_only=False)

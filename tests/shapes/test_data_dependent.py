@@ -1,0 +1,109 @@
+"""Numbers and sizes that the data decides: a break by default, captured where the settings say so."""
+
+import pytest
+import torch
+
+import framegraft
+
+BACKENDS = ["eager", "aot_eager"]
+
+
+@pytest.fixture(params=BACKENDS)
+def captured(request):
+    def run(fn, calls, **settings):
+        compiled = framegraft.compile(fn, backend=request.param, **settings)
+        for args in calls:
+            expected, got = fn(*args), compiled(*args)
+            torch.testing.assert_close(got, expected, rtol=0, atol=0)
+        return framegraft.stats()
+
+    with framegraft.config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
+        yield run
+
+
+def vectors(count=4):
+    return [(torch.randn(5),) for _ in range(count)]
+
+
+def with_numbers(*numbers):
+    return [(torch.randn(5), torch.tensor(n)) for n in numbers]
+
+
+def times_item(x, n):
+    return x * n.item()
+
+
+def masked(x):
+    y = x[x > 0]
+    return y * 2, y.shape[0]
+
+
+@pytest.mark.parametrize("fn, calls", [(times_item, with_numbers(3, 4)), (masked, vectors()), (lambda x: x.nonzero() * 2, vectors())])
+def test_break_by_default(fn, calls):
+    compiled = framegraft.compile(fn, backend="eager")
+    for args in calls:
+        torch.testing.assert_close(compiled(*args), fn(*args))
+    assert framegraft.stats()["graph_breaks"] >= 1
+    with pytest.raises(framegraft.exc.Unsupported):
+        framegraft.compile(fn, backend="eager", fullgraph=True)(*calls[0])
+
+
+def test_item(captured):
+    stats = captured(times_item, with_numbers(3, 4, 0, 1), fullgraph=True)
+    assert stats["graphs"] == 1
+
+
+def test_item_leaves_the_graph(captured):
+    def f(x, n):
+        k = n.item()
+        return x * k, k + 1, k
+
+    assert captured(f, with_numbers(3, 4), fullgraph=True)["graphs"] == 1
+
+
+def test_float_item(captured):
+    assert captured(lambda x: (x / x.sum().item(), int(x.argmax()), float(x[0])), vectors(), fullgraph=True)["graphs"] == 1
+
+
+def test_masks_and_nonzero(captured):
+    assert captured(masked, vectors(), fullgraph=True)["graphs"] == 1
+    assert captured(lambda x: x.nonzero() * 2, vectors(), fullgraph=True)["graphs"] == 2
+
+
+def test_size_from_data(captured):
+    def f(x, n):
+        k = n.item()
+        torch._check_is_size(k)
+        torch._check(k <= x.shape[0])
+        return torch.zeros(k) + x.sum(), torch.ones(k + 1, 2)
+
+    assert captured(f, with_numbers(3, 4, 5, 1), fullgraph=True)["graphs"] == 1
+
+
+def test_branch_breaks(captured):
+    def f(x, n):
+        return x + 1 if n.item() > 2 else x - 1
+
+    assert captured(f, with_numbers(3, 1, 2))["graph_breaks"] >= 1
+
+
+def test_check_decides_a_branch(captured):
+    def f(x, n):
+        k = n.item()
+        torch._check(k > 2)
+        return x + k if k > 1 else x
+
+    assert captured(f, with_numbers(3, 4, 5), fullgraph=True)["graphs"] == 1
+
+
+def test_check_that_fails(captured):
+    def f(x, n):
+        k = n.item()
+        torch._check(k > 2, lambda: f"too small: {x.shape}")
+        return x + k
+
+    captured(f, with_numbers(3, 4))
+    compiled = framegraft.compile(f, backend="eager")
+    for call in (compiled, f):
+        with pytest.raises(RuntimeError, match=r"too small: torch.Size\(\[5\]\)"):
+            call(*with_numbers(1)[0])

@@ -1,0 +1,92 @@
+"""Shape guards as the native core runs them, against the same expressions in Python."""
+
+import operator
+import random
+
+import pytest
+import sympy
+import torch
+from torch.utils._sympy.functions import FloorDiv, Max, Min, PythonMod
+
+from framegraft import _native
+from framegraft.model.source import local
+from framegraft.native.calibrate import ensure_calibrated
+from framegraft.tensor.expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot
+
+SYMBOLS = sympy.symbols("a b c", integer=True)
+SLOTS = dict(zip(SYMBOLS, (Slot(local(0, "x"), SIZE, 1), Slot(local(1, "n"), NUMBER, 0), Slot(local(0, "x"), STRIDE, 0)), strict=True))
+
+
+def expression(rng, depth):
+    if depth == 0:
+        return rng.choice([*SYMBOLS, sympy.Integer(rng.randint(-5, 9))])
+    left, right = expression(rng, depth - 1), expression(rng, depth - 1)
+    return rng.choice([operator.add, operator.sub, operator.mul, FloorDiv, PythonMod, Max, Min])(left, right)
+
+
+def truth(rng):
+    relation = rng.choice([sympy.Eq, sympy.Ne, sympy.Lt, sympy.Le, sympy.Gt, sympy.Ge])
+    made = relation(expression(rng, 2), expression(rng, 1))
+    return rng.choice([made, sympy.Not(made), sympy.Or(made, sympy.Gt(SYMBOLS[0], 2)), sympy.And(made, sympy.Gt(SYMBOLS[1], 0))])
+
+
+def program(made):
+    positions = {0: 0, 1: 1}
+    slots = tuple((positions[s.source.key[0]], s.what, s.dim) for s in made.slots)
+    check = ("SHAPE", (slots, made.code, made.fn), 0)
+    return _native.GuardProgram([(-1, "ARG", 0, []), (-1, "ARG", 1, []), (-1, "NONE", None, [check])])
+
+
+def in_python(made, x, n):
+    try:
+        return bool(eval(made.text, {"L": {"x": x, "n": n}, "math": __import__("math")}))
+    except ZeroDivisionError:
+        return False
+
+
+def anchor():
+    pass
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_native_agrees_with_python(seed):
+    ensure_calibrated()
+    rng = random.Random(seed)
+    try:
+        wanted = truth(rng)
+    except ZeroDivisionError:
+        return
+    if wanted in (sympy.true, sympy.false):
+        return
+    made = ShapeExpression.of(wanted, SLOTS, {})
+    guard = program(made)
+    for _ in range(20):
+        x, n = torch.empty(2, rng.randint(0, 6), 3)[:, :, : rng.randint(1, 3)], rng.randint(-9, 9)
+        for _ in range(2):  # the second time by the memo
+            expected, found = in_python(made, x, n), guard.check((x, n), anchor)
+            # Python may not come to a division by zero that the program, which computes all parts, takes for a failure.
+            divides = "//" in made.text or "%" in made.text
+            assert found == expected or divides and expected and not found, (made.text, x.shape, x.stride(), n)
+
+
+@pytest.mark.parametrize("n, holds", [(5, True), (-5, False), (1 << 62, False), (1 << 70, False), (5.0, False), (True, False), ("5", False)])
+def test_what_is_no_number_of_64_bits_fails(n, holds):
+    ensure_calibrated()
+    guard = program(ShapeExpression.of(sympy.Gt(SYMBOLS[1] * 4, 0), SLOTS, {}))
+    assert guard.check((torch.ones(2, 2), n), anchor) == holds
+
+
+def test_fewer_dimensions_and_no_tensor():
+    ensure_calibrated()
+    guard = program(ShapeExpression.of(sympy.Gt(SYMBOLS[0], 1, evaluate=False), SLOTS, {}))
+    assert guard.check((torch.ones(2, 2), 0), anchor)
+    assert not guard.check((torch.ones(2), 0), anchor) and not guard.check((3, 0), anchor)
+
+
+@pytest.mark.parametrize("payload", [
+    None, (), ((), (), None), (((0, 1, 0),), ((0, 1),), None), (((0, 1, 0),), ((0, 0), (2, 0)), None), (((0, 9, 0),), ((0, 0),), None),
+    (((5, 1, 0),), ((0, 0),), None), (((0, 1, -1),), ((0, 0),), None), ((3,), ((0, 0),), None), ((), ((1, 1), (99, 0)), None), ((), (), 3),
+])
+def test_wrong_programs_are_refused(payload):
+    with pytest.raises((TypeError, ValueError)):
+        _native.GuardProgram([(-1, "ARG", 0, []), (-1, "NONE", None, [("SHAPE", payload, 0)])])
