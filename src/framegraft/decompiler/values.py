@@ -39,6 +39,9 @@ class Values(Walker):
     def __init__(self, code: Any) -> None:
         super().__init__(code)
         self.is_comprehension = self.is_genexpr = self.is_expression = False
+        for inst in self.g.insts:
+            if inst.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST"):
+                inst.arg = _identifier(inst.arg)
         self.needs: set[str] = set()
         self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
         self.counts: dict[str, int] = {}
@@ -144,7 +147,7 @@ class Values(Walker):
         return ast.Call(ast.Name(f"__{name}", LOAD), list(args), [])
 
     def name(self, name: str) -> str:
-        return super().name(name if name.isidentifier() else re.sub(r"\W", "_", name))
+        return super().name(_identifier(name))
 
     def cell(self, name: str) -> ast.expr:
         """The cell of a variable itself."""
@@ -178,3 +181,7 @@ def without_slices(node: Any) -> Any:
     none = ast.Constant(None)
     parts = [node.lower or none, node.upper or none, *([node.step] if node.step else [])]
     return ast.Call(ast.Name("slice", LOAD), parts, [])
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() else re.sub(r"\W", "_", name)
