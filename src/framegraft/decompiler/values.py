@@ -1,0 +1,187 @@
+"""Values of symbolically run code: entries of the stack, and the variables that they become."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import re
+from typing import Any
+
+from ..errors import DecompileError
+from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
+from .walker import Walker
+
+LOAD, STORE = ast.Load(), ast.Store()
+
+
+class State:
+    """The stack and what passed-on values the engine's variables stand for."""
+
+    __slots__ = ("stack", "aliases")
+
+    def __init__(self, stack: list, aliases: dict[str, ast.expr]) -> None:
+        self.stack, self.aliases = stack, aliases
+
+    def copy(self) -> State:
+        return State(list(self.stack), dict(self.aliases))
+
+
+def is_atom(item: Any) -> bool:
+    return isinstance(item, (ast.Constant, Code, BuildClass, Import)) or getattr(item, "is_local", False)
+
+
+def local_name(node: Any) -> str | None:
+    return node.id if getattr(node, "is_local", False) else None
+
+class Values(Walker):
+    """The part of the emitter that keeps values in order."""
+
+    def __init__(self, code: Any) -> None:
+        super().__init__(code)
+        self.is_comprehension = self.is_genexpr = self.is_expression = False
+        for inst in self.g.insts:
+            if inst.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST"):
+                inst.arg = _identifier(inst.arg)
+        self.needs: set[str] = set()
+        self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
+        self.counts: dict[str, int] = {}
+        self.cells: dict[str, ast.expr] = {}
+        self.pieces: dict[int, int] = {}  # first instruction -> number, for code that is no tree
+        self.todo: list[int] = []
+        self.meets: set[int] = set()
+        self.is_tree = True
+        self.steps = 0
+
+    def walk(self, code: Any) -> Walker:
+        found = self.nested.get(id(code))
+        if found is None:
+            found = self.nested[id(code)] = Walker(code, self)
+            found.walk_body()
+        return found
+
+    def fresh(self, stem: str) -> str:
+        while True:
+            self.counts[stem] = count = self.counts.get(stem, 0) + 1
+            name = f"__{stem}_{count}"
+            if name not in self.taken:
+                self.taken.add(name)
+                self.bound.add(name)
+                return name
+
+    def local(self, name: str) -> ast.expr:
+        made = ast.Name(name, LOAD)
+        made.is_local = True  # type: ignore[attr-defined]
+        return made
+
+    def take(self, item: Any) -> ast.expr:
+        """The expression of an entry, for one use."""
+        if isinstance(item, Iter):
+            return ast.Call(ast.Name("iter", LOAD), [item.node], [])
+        if isinstance(item, Code):
+            return ast.Constant(f"__co_consts[{self.const_index(item.code)}]")
+        if isinstance(item, AssertionClass):
+            return ast.Name("AssertionError", LOAD)
+        if isinstance(item, BuildClass):
+            return ast.Name("__build_class__", LOAD)
+        if isinstance(item, Function) and item.code.co_name != "<lambda>":
+            closure = item.closure or ast.Tuple([], LOAD)
+            return self.call_runtime("function", ast.Constant(f"__co_consts[{self.const_index(item.code)}]"), closure)
+        if isinstance(item, (Aug, Import, ImportedName, Definition)):
+            raise DecompileError(f"{type(item).__name__} is used as a value")
+        node = as_expr(item)
+        return copy.copy(node) if isinstance(node, ast.Name) else without_slices(node)
+
+    def spill(self, state: State, k: int, out: list) -> None:
+        """Entry ``k`` into a variable."""
+        item = state.stack[k]
+        if is_atom(item):
+            return
+        if isinstance(item, Definition):
+            out.append(self.defined(item))
+            state.stack[k] = self.local(item.node.name)
+            self.bound.add(item.node.name)
+            return
+        name = self.fresh("value")
+        out.append(ast.Assign([ast.Name(name, STORE)], self.take(item), lineno=0))
+        state.stack[k] = self.local(name)
+
+    def defined(self, item: Definition) -> ast.stmt:
+        item.node.decorator_list = item.decorators[::-1]
+        return item.node
+
+    def flush(self, state: State, out: list, count: int | None = None) -> None:
+        """The lowest ``count`` entries into variables, in the order in which they were evaluated."""
+        for k in range(len(state.stack) if count is None else count):
+            if not is_atom(state.stack[k]):
+                self.spill(state, k, out)
+
+    def settle(self, state: State, out: list, names: Any) -> None:
+        """Assigns variables that were left out, those of ``names`` and those that stand for one of them."""
+        for name, value in list(state.aliases.items()):
+            if name in names or local_name(value) in names:
+                del state.aliases[name]
+                out.append(ast.Assign([ast.Name(name, STORE)], self.take(value), lineno=0))
+
+    def release(self, state: State, name: str, out: list) -> None:
+        """Before ``name`` changes: entries and variables that stand for it get their value."""
+        for k, item in enumerate(state.stack):
+            if local_name(item) == name:
+                kept = self.fresh("value")
+                self.flush(state, out, k)
+                out.append(ast.Assign([ast.Name(kept, STORE)], self.local(name), lineno=0))
+                for j in range(k, len(state.stack)):
+                    if local_name(state.stack[j]) == name:
+                        state.stack[j] = self.local(kept)
+                break
+        for item in state.stack:
+            if not is_atom(item) and _mentions(item, name):
+                self.flush(state, out)
+                break
+        state.aliases.pop(name, None)
+        for other, value in list(state.aliases.items()):
+            if local_name(value) == name:
+                self.settle(state, out, (other,))
+
+    def call_runtime(self, name: str, *args: ast.expr) -> ast.expr:
+        self.needs.add(name)
+        return ast.Call(ast.Name(f"__{name}", LOAD), list(args), [])
+
+    def name(self, name: str) -> str:
+        return super().name(_identifier(name))
+
+    def cell(self, name: str) -> ast.expr:
+        """The cell of a variable itself."""
+        known = self.cells.get(name)
+        if known is not None:
+            return known
+        arguments = ast.arguments([], [], None, [], [], None, [])
+        closure = ast.Attribute(ast.Lambda(arguments, ast.Name(self.name(name), LOAD)), "__closure__", LOAD)
+        made = ast.Subscript(closure, ast.Constant(0), LOAD)
+        made.is_cell = True  # type: ignore[attr-defined]
+        return made
+
+
+class Fixed(dict):
+    """Aliases in code that a handler covers: none may be added."""
+
+
+def _mentions(item: Any, name: str) -> bool:
+    if isinstance(item, Item):
+        nodes = [getattr(item, slot, None) for slot in item.__slots__]
+        return any(isinstance(n, ast.AST) and _mentions(n, name) for n in nodes)
+    return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(item))
+
+
+def without_slices(node: Any) -> Any:
+    """Slices outside of a subscript are calls."""
+    if isinstance(node, ast.Tuple) and any(isinstance(part, ast.Slice) for part in node.elts):
+        return ast.Tuple([without_slices(part) for part in node.elts], LOAD)
+    if not isinstance(node, ast.Slice):
+        return node
+    none = ast.Constant(None)
+    parts = [node.lower or none, node.upper or none, *([node.step] if node.step else [])]
+    return ast.Call(ast.Name("slice", LOAD), parts, [])
+
+
+def _identifier(name: str) -> str:
+    return name if name.isidentifier() else re.sub(r"\W", "_", name)
