@@ -1,10 +1,16 @@
 """Small programs that once differed from eager mode: what the fuzzer found, shrunk."""
 
+import collections.abc
 import contextlib
 import itertools
 import operator
+import sys
+import typing
 
+import pytest
 import torch
+
+import framegraft
 
 from .differential import differential
 
@@ -165,3 +171,191 @@ def test_sets_changed_in_place(a, b):
     frozen = frozenset({1})
     frozen |= b
     return sorted(a), sorted(b), sorted(frozen)
+
+
+class Sequence(collections.abc.Sequence):
+    def __init__(self, *items):
+        self.items = items
+
+    def __getitem__(self, index):
+        return self.items[index]
+
+    def __len__(self):
+        return len(self.items)
+
+
+@differential(lambda: (torch.ones(3),), graphs=1)
+def test_generator_whose_end_changes_nothing(x):
+    for item in Sequence(1, 2, 3):  # a generator that waits inside of `try: ... except IndexError`
+        x = x + item
+        if item == 2:
+            break
+    return x
+
+
+UNION, ITEMS = int | str, list[int]
+
+
+@differential(lambda: (torch.ones(3),), graphs=1)
+def test_parts_of_a_union(x):
+    return x + len(typing.get_args(UNION)), UNION.__args__, ITEMS.__origin__
+
+
+class Backwards(dict):
+    def keys(self):
+        return reversed(list(dict.keys(self)))
+
+    __iter__ = keys
+
+
+class Mapping:
+    def keys(self):
+        return ["a", "b"]
+
+    def __getitem__(self, key):
+        return key * 2
+
+
+@differential(lambda: (Backwards(a=1, b=2), Mapping()))
+def test_mappings_with_keys_of_their_own(d, m):
+    return dict(d), {**d}, dict(**d), dict(m), {**m, "c": 1}, dict(m, b=5)
+
+
+@differential(lambda: ({1: 2},))
+def test_keyword_that_is_no_string(d):
+    return dict(**d)
+
+
+@differential(lambda: (1,))
+def test_cause_that_is_no_exception(n):
+    try:
+        raise IndexError from n
+    except TypeError as error:
+        return str(error)
+
+
+class NoExit:
+    def __enter__(self):
+        return 1
+
+
+@differential(lambda: (NoExit(), 1))
+def test_words_of_missing_exit(manager, n):
+    texts = []
+    for value in (manager, n):
+        try:
+            with value:
+                pass
+        except TypeError as error:
+            texts.append(str(error))
+    return texts
+
+
+@differential(lambda: ({"a": 1, "b": 2}, {3, 4}, [5, 6]))
+def test_types_of_iterators(d, s, items):
+    made = [iter(d), iter(d.items()), iter(d.values()), iter(s), iter("ab"), iter("\xe9"), iter(b"a"), iter(range(3)), iter(()), iter(items),
+            reversed(d), reversed(d.items()), reversed(items), reversed((1, 2)), reversed(range(4))]
+    first = [next(i, None) for i in made]
+    return first, [type(i).__name__ for i in made], made
+
+
+@differential(lambda: ({"a": 1, "b": 2, "c": 3},))
+def test_values_that_change_while_iterated(d):
+    seen = []
+    for key, value in d.items():
+        seen.append((key, value))
+        d["c"] = value * 10
+    return seen, list(reversed(d.values()))
+
+
+@differential(lambda: ({"a": 1, "b": 2},))
+def test_view_of_a_dict_that_grows(d):
+    for key, value in d.items():
+        d[key + "x"] = value
+
+
+@differential(lambda: (4,))
+def test_wrong_arguments_of_builtins(n):
+    texts = []
+    for call in (lambda: [].append(), lambda: {}.get(), lambda: {1}.add(1, 2), lambda: len(), lambda: isinstance(1), lambda: getattr(n, 5),
+                 lambda: int.__add__("a", 1), lambda: [].__len__(3), lambda: "abc".upper(1), lambda: [1] in "abc", lambda: dict(1, 2)):
+        try:
+            texts.append(call())
+        except TypeError as error:
+            texts.append(str(error).rpartition(".")[2])
+    return texts, [].__eq__(1), (1).__eq__("a"), {}.__eq__([])
+
+
+class Counted(dict):
+    pass
+
+
+@differential(lambda: (Counted(a=1), collections.OrderedDict(b=2), {1, 2}))
+def test_views_of_subclasses(d, ordered, s):
+    made = Counted(k=1)
+    keys, values = made.keys(), made.values()
+    made["l"] = 2
+    s.__init__([7])
+    return d.keys(), ordered.items(), type(ordered.items()).__name__, type(iter(ordered)).__name__, made, keys, values, s
+
+
+@pytest.mark.parametrize("recursion", [1000])
+def test_many_breaks_in_a_loop(recursion):
+    def count(x):
+        for _ in range(3000):
+            x = x + 1
+            framegraft.graph_break()
+        return x
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(recursion)
+    try:
+        assert framegraft.compile(count, backend="eager")(torch.zeros(1)).item() == 3000
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def own_names(w):
+    del w
+    return sorted(locals())
+
+
+def names_of(w):
+    v = w + 1
+    return dict(locals())
+
+
+@differential(lambda: (3,))
+def test_callee_that_asks_for_its_locals(n):
+    return own_names(n), names_of(n), (lambda a: locals())(n)
+
+
+class Methods:
+    __slots__ = ()
+    total = 1
+
+    def f(self):
+        return 1
+
+    def g(self):
+        return 2
+
+
+@differential(lambda: (Methods(), Methods(), slice(1, [2]), slice(1, [2])))
+def test_methods_and_slices_compared(a, b, s, t):
+    texts = []
+    try:
+        a.total = 2
+    except AttributeError as error:
+        texts.append(str(error))
+    return a.f == a.f, a.f != a.f, a.f == b.f, a.f == a.g, [].append == [].append, s == t, s != t, texts
+
+
+@differential(lambda: ({"a": 0},))
+def test_duplicate_key_of_a_pattern(d):
+    class Keys:
+        KEY = "a"
+
+    match d:
+        case {Keys.KEY: y, "a": z}:
+            return y, z

@@ -24,6 +24,8 @@ typedef struct _PyInterpreterFrame FgFrame;
 #define FG_REQUEST_EXTRA _PyEval_RequestCodeExtraIndex
 #define FG_GET_EXTRA _PyCode_GetExtra
 #define FG_SET_EXTRA _PyCode_SetExtra
+/* Half of the frames that may be nested are used up. */
+#define FG_RECURSION_LOW(t) ((t)->recursion_remaining < (t)->recursion_limit / 2)
 /* A number that no other state of any dict has or had. */
 #define FG_DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
 /* What a mappingproxy shows: its only field. */

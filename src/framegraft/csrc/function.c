@@ -116,6 +116,15 @@ __attribute__((noinline)) static PyObject *call_bound(Compiled *self, FgExtra *e
     return result;
 }
 
+/* Each break in a loop nests one more resume function: before the program runs out of frames by that, the rest runs as it is. */
+__attribute__((noinline)) static PyObject *call_as_written(PyObject *fn, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    FgThread old = fg_swap_mode(FG_DISABLED, NULL, NULL);
+    PyObject *result = PyObject_Vectorcall(fn, args, nargsf, kwnames);
+    fg_restore_mode(old);
+    return result;
+}
+
 static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Compiled *self = (Compiled *)callable;
@@ -124,6 +133,8 @@ static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t
     int mode = fg_thread()->mode;
     FgExtra *extra = fg_extra(code, false);
     Py_ssize_t n = fg_parameter_count(code);
+    if (mode != FG_DISABLED && FG_RECURSION_LOW(PyThreadState_Get()))
+        return call_as_written(fn, args, nargsf, kwnames);
     /* Without ctx and miss: garbage that is being collected. */
     if (mode == FG_DISABLED || (extra && extra->skip) || n > MAX_PARAMETERS || (!extra && mode == FG_RUN_ONLY) || !self->ctx ||
         !self->miss)

@@ -325,7 +325,7 @@ def children(tracker: Any) -> list:
     if isinstance(tracker, SetVariable):
         return list(tracker.items.values())
     if isinstance(tracker, (ViewVariable, TracebackVariable)):
-        return [tracker.of]
+        return [tracker.holder]
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
         return [*found, *(p for p in (tracker.payload, tracker.namespace) if p is not None)]
@@ -403,7 +403,7 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.load_object(t.value)
         return
     if isinstance(t, ViewVariable):
-        cg.load(t.of)
+        cg.load(t.holder)
         cg.op("LOAD_ATTR", t.kind)
         cg.call(0)
         return
@@ -567,6 +567,8 @@ def _super(cg: Codegen, t: SuperVariable) -> None:
 def _iterator(cg: Codegen, t: IteratorVariable) -> None:
     origin = t.origin
     backwards = t.kind.__name__.startswith("dict_reverse")
+    if t.kind.__name__ == "odict_iterator":
+        raise Unreconstructible("an iterator over an OrderedDict")
     if isinstance(origin, (ListVariable, TupleVariable)) and origin.items is t.items:
         cg.load_object(new_iterator)
         cg.load(origin)
@@ -605,13 +607,15 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
         cg.call(2)
     elif t.view:
         raise Unreconstructible("an iterator over a view of a dict")
-    elif t.kind in (type(reversed([])), type(reversed(()))):
+    elif t.kind in (type(reversed([])), type(reversed(()))) and origin is not None:
         if t.items != origin.items[::-1]:  # type: ignore[union-attr]
             raise Unreconstructible("a reversed iterator over a list that has changed")
         cg.load_object(new_reversed)
         cg.load(origin)  # type: ignore[arg-type]
         cg.op("LOAD_CONST", t.index)
         cg.call(2)
+    elif t.kind not in (type(iter([])), type(iter(()))):
+        raise Unreconstructible(f"a {t.kind.__name__}")
     else:
         cg.load_object(iter)
         cg.load_many(t.items[t.index :])

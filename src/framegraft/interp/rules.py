@@ -363,7 +363,10 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
     kwargs: dict[str, VariableTracker] = {}
     if inst.arg:
         for key, value in core.mapping_items(tx, tx.pop()):
-            kwargs[core.need_constant(key, "a keyword name")] = value
+            name = core.need_constant(key, "a keyword name")
+            if not isinstance(name, str):
+                raise GraphBreak("raised_exception", "a keyword that is no string")
+            kwargs[name] = value
     args = core.unpack_iterable(tx, tx.pop())
     fn = tx.pop()
     tx.state.waiting = tx.breakable
@@ -447,7 +450,12 @@ def match_keys(tx: Tx, inst: Instruction) -> None:
     if not isinstance(subject, DictVariable):
         raise GraphBreak("unsupported_opcode", "match on a mapping that is no dict")
     values = []
+    seen: set = set()
     for key in keys:
+        hashed = core.hash_key(tx, realize(key, tx.state))
+        if hashed in seen:
+            raise UserRaise(user_error(ValueError, f"mapping pattern checks duplicate key ({hashed!r})"))
+        seen.add(hashed)
         found = core.dict_get(tx, subject, realize(key, tx.state))
         if found is None:
             tx.stack.append(NONE)

@@ -45,7 +45,7 @@ def raise_varargs(tx: Tx, inst: Instruction) -> None:
         raise GraphBreak("raised_exception", "raise of an exception made outside of the trace")  # it gets a traceback
     if cause is not None:
         if not (isinstance(cause, ConstantVariable) and cause.value is None):
-            cause = _instance(tx, cause)
+            cause = _instance(tx, cause, "exception causes must derive from BaseException")
         value.cause = cause
     set_context(tx.state, value)
     raise _raised(tx, value)
@@ -58,11 +58,11 @@ def _raised(tx: Tx, value: VariableTracker) -> UserRaise:
     return UserRaise(value)
 
 
-def _instance(tx: Tx, value: VariableTracker) -> VariableTracker:
+def _instance(tx: Tx, value: VariableTracker, otherwise: str = "exceptions must derive from BaseException") -> VariableTracker:
     if isinstance(value, ObjectVariable) and isinstance(value.value, type):
         value = core.call(tx, value, [], {})
     if not issubclass(value.python_type(), BaseException):
-        raise UserRaise(user_error(TypeError, "exceptions must derive from BaseException"))
+        raise UserRaise(user_error(TypeError, otherwise))
     return value
 
 
@@ -110,9 +110,15 @@ def before_with(tx: Tx, inst: Instruction) -> None:
     leave = core.special_method(tx, manager, "__exit__")
     if enter is None or leave is None:
         name = manager.python_type().__name__
-        raise UserRaise(user_error(TypeError, f"'{name}' object does not support the context manager protocol"))
+        missed = " (missed __exit__ method)" if enter is not None else ""
+        raise UserRaise(user_error(TypeError, f"'{name}' object does not support the context manager protocol{missed}"))
     tx.stack.append(leave)
-    tx.stack.append(core.call(tx, enter, [], {}))
+    try:
+        tx.stack.append(core.call(tx, enter, [], {}))
+    except GraphBreak as broken:
+        if broken.reason in ("unsupported_builtin_method", "unknown_c_function"):
+            broken.reason = "unsupported_context"
+        raise
 
 
 @rule("WITH_EXCEPT_START")

@@ -51,6 +51,7 @@ from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
 calls.SKIP.append(skip.inline_reason)
+calls.UNWRAP.append(skip.unwrapped)
 _next_number = 0  # of graphs and resume functions
 _pins = itertools.count(1)
 _lock = threading.RLock()
@@ -90,14 +91,15 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     code = fn.__code__
     if code.co_flags & (frames.CO_GENERATOR | frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
         _native.set_skip(code, None, True)
-        return None
+        kind = "coroutine" if code.co_flags & frames.CO_COROUTINE else "generator"
+        return _left_alone(ctx, fn, args, GraphBreak("skipped_frame", f"a {kind} function: its frame lives on between calls"))
     entries = [e for e in _native.cache_entries(code) if e.ctx is ctx]
     if entries:
         _log_recompile(code, entries, args, fn)
         if config.error_on_recompile:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
-        return _over_limit(ctx, code, len(entries))
+        return _over_limit(ctx, fn, args, entries)
     capture = records.begin(code, entries, args, fn)
     try:
         ensure_calibrated()
@@ -128,6 +130,9 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         if isinstance(error, BackendCompilerFailed) and config.suppress_errors:
             warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=4)
             capture.outcome = "eager"
+            broken = GraphBreak("backend_failed", f"{error.backend_name}: {error.detail}")
+            broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+            records.note_break(broken, code, capture)
             _native.set_skip(code, None, True)
             return None
         raise
@@ -146,15 +151,27 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         return None
 
 
-def _over_limit(ctx: Any, code: types.CodeType, count: int) -> None:
+def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list) -> None:
+    code = fn.__code__
     if ctx.fullgraph:
-        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.cache_size_limit)")
+        raise RecompileLimitExceeded(f"{code.co_qualname} has {len(entries)} entries (config.cache_size_limit)")
     if code not in records.WARNED:
         records.WARNED.add(code)
         text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit cache_size_limit "
                 f"({config.cache_size_limit}); further calls that fit no entry run in eager mode")
         warnings.warn(text, stacklevel=4)
+        _left_alone(ctx, fn, args, GraphBreak("cache_limit", f"{len(entries)} entries"), entries)
     return None
+
+
+def _left_alone(ctx: Any, fn: types.FunctionType, args: tuple, why: GraphBreak, entries: list | None = None) -> None:
+    """Put down that a frame runs in eager mode, and why."""
+    code = fn.__code__
+    why.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+    capture = records.begin(code, entries or [], args, fn)
+    capture.outcome = "eager"
+    records.note_break(why, code, capture)
+    records.end(capture)
 
 
 def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) -> None:
@@ -413,10 +430,14 @@ class Conversion:
         argnames = list(code.co_varnames[: len(self.args)])
         line = root.line() if broken is not None else code.co_firstlineno
         later = self._code(instructions, argnames, line)
-        encoded = replaced = None
+        runs: Any = later
+        unchanged = True
         if records.has_bytecode_hooks():
             encoded = later.encoded()
             replaced = records.apply_bytecode_hooks(code, encoded)
+            unchanged = replaced is encoded
+            if not unchanged:
+                runs = later.holding(replaced)
         self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
@@ -425,10 +446,9 @@ class Conversion:
         found = guards.finish()
         builder = ProgramBuilder(found)
         nodes = builder.build()
-        given, how = self._short_cut(segment, argnames, line) if replaced is encoded else ([], {})
+        given, how = self._short_cut(segment, argnames, line) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
         info = EntryInfo(self.graph_module, broken, self.capture)
-        runs = later if replaced is encoded else later.holding(replaced)
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(code, entry, found)
@@ -455,7 +475,12 @@ class LaterCode:
         self._installed = installed
 
     def __call__(self) -> types.CodeType:
-        return self.holding(self.encoded())
+        recursion = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(recursion, 20_000))  # the program may be near its limit
+        try:
+            return self.holding(self.encoded())
+        finally:
+            sys.setrecursionlimit(recursion)
 
     def encoded(self) -> types.CodeType:
         for inst in self._instructions:
@@ -538,6 +563,9 @@ def _looks_at_frame(code: types.CodeType) -> list[str]:
             if inst.arg not in ("vars", "dir") or after is None or after.op == "CALL" and not after.arg[0]:
                 found.add(inst.arg)
     return sorted(found)
+
+
+calls.LOOKS_AT_FRAME.append(_looks_at_frame)
 
 
 def _guard_aliases(state: TraceState) -> None:

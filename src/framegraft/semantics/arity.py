@@ -33,6 +33,7 @@ _KNOWN: dict[Any, tuple[int, int]] = {
     frozenset.symmetric_difference: (2, 2), frozenset.issubset: (2, 2), frozenset.issuperset: (2, 2), frozenset.isdisjoint: (2, 2),
     frozenset.__contains__: (2, 2), _GENERATOR.send: (2, 2), _GENERATOR.throw: (2, 4), _GENERATOR.close: (1, 1),
 }
+_KNOWN[collections.defaultdict.__missing__] = (2, 2)
 for _view in ({}.keys(), {}.values(), {}.items()):
     _KNOWN[type(_view).__reversed__] = (1, 1)
 _NAMED: dict[Any, frozenset[str] | None] = {

@@ -232,13 +232,17 @@ def dict_delete(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTrack
 
 
 def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
+    """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods."""
     inner = payload_of(tracker)
     if isinstance(inner, DictVariable):
-        return list(complete(tx, inner).values())
-    keys = attributes.special_method(tx, tracker, "keys")
-    if keys is None:
+        own = isinstance(tracker, ObjectVariable) and isinstance(attributes.mro_lookup(tx, tracker.cls, "__iter__"), types.FunctionType)
+        if not own:
+            return list(complete(tx, inner).values())
+    method = attributes.special_method(tx, tracker, "keys")
+    if method is None:
         raise UserRaise(user_error(TypeError, f"'{tracker.python_type().__name__}' object is not a mapping"))
-    raise GraphBreak("unsupported_iterator", f"the items of a {tracker.python_type().__name__}")
+    keys = [realize(k, tx.state) for k in ITERATE[0](tx, realize(calls.call(tx, method, [], {}), tx.state))]
+    return [(key, get_item(tx, tracker, key)) for key in keys]
 
 
 _OWN_CLASS = (collections.OrderedDict, collections.defaultdict)

@@ -435,6 +435,8 @@ def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 
 @constructs(set, frozenset)
 def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].cls is frozenset:
+        return args[0]
     result = SetVariable({}, cls=cls)
     result.grown = not args or not isinstance(containers.payload_of(args[0]), (SetVariable, DictVariable))
     for item in iteration.unpack_iterable(tx, args[0]) if args else []:
@@ -517,6 +519,8 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
             values = reversed(inner.value)
         except TypeError as error:
             raise UserRaise(user_error(TypeError, *error.args)) from None
+        if isinstance(inner.value, range):
+            return iteration.get_iter(tx, constant(inner.value[::-1]))
         return IteratorVariable([constant(v) for v in values], None, type(values))
     if not isinstance(inner, (ListVariable, TupleVariable)):
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from typing import Any
 
@@ -43,6 +44,10 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         inner = payload_of(obj)
         if method is not None and (inner is obj or not calls.is_builtin_method(method)):
             return realize(calls.call(tx, method, [], {}), tx.state)
+        if isinstance(inner, DictVariable) and issubclass(obj.cls, collections.OrderedDict):
+            made = iterate_dict(tx, inner)
+            made.kind = type(iter(collections.OrderedDict()))
+            return made
         if method is None and inner is obj:
             if attributes.special_method(tx, obj, "__getitem__") is None:
                 raise UserRaise(user_error(TypeError, f"'{obj.cls.__name__}' object is not iterable"))

@@ -173,7 +173,11 @@ def container_init(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTrack
     elif isinstance(obj, DictVariable):
         update_dict(tx, obj, args, kwargs)
     else:
-        set_update(tx, obj, args, kwargs)
+        items = [realize(i, tx.state) for a in args for i in iteration.unpack_iterable(tx, a)]
+        obj.items.clear()
+        containers.changing(tx, obj)
+        for item in items:
+            containers.set_add(tx, obj, item)
     return NONE
 
 
@@ -233,12 +237,26 @@ def dict_items(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> Variable
 class ViewVariable(ObjectVariable):
     """A live view of a dict: keys(), values() or items()."""
 
-    __slots__ = ("kind", "of")
+    __slots__ = ("kind", "of", "holder")
 
-    def __init__(self, kind: str, of: DictVariable) -> None:
-        super().__init__(MISSING, {"keys": type({}.keys()), "values": type({}.values()), "items": type({}.items())}[kind])
+    def __init__(self, kind: str, of: DictVariable, holder: ObjectVariable | None = None) -> None:
+        sample = collections.OrderedDict() if holder is not None and issubclass(holder.cls, collections.OrderedDict) else {}
+        super().__init__(MISSING, type(getattr(sample, kind)()))
         self.kind = kind
         self.of = of
+        self.holder = holder or of  # whose view it is: the dict, or the instance of a subclass that it is inside of
+
+
+def _views_of_subclasses(kind: str) -> None:
+    @method(ObjectVariable, kind)
+    def view(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+        if not isinstance(obj.payload, DictVariable) or args or obj.cls is types.MappingProxyType:
+            return None
+        return ViewVariable(kind, obj.payload, obj)
+
+
+for _kind in ("keys", "values", "items"):
+    _views_of_subclasses(_kind)
 
 
 def view_items(tx: Any, view: ViewVariable) -> list[VariableTracker]:
@@ -348,6 +366,8 @@ def set_clear(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTr
 
 @method(SetVariable, "copy")
 def set_copy(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    if obj.cls is frozenset:
+        return obj
     return SetVariable(dict(obj.items), cls=obj.cls)
 
 
@@ -469,11 +489,15 @@ def generator_close(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -
 # -- object
 
 
+def _builtin_base(cls: type) -> type:
+    return next(b for b in cls.__mro__ if not b.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
+
+
 @method(VariableTracker, "__init__")
 def object_init(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     if isinstance(obj, ExceptionVariable):
         obj.args = list(args)
-    elif isinstance(obj, ObjectVariable) and obj.cls.__mro__[-1] is object and not args and not kwargs:
+    elif isinstance(obj, ObjectVariable) and _builtin_base(obj.cls).__init__ is object.__init__ and not args and not kwargs:
         pass
     else:
         raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.__init__")
@@ -507,7 +531,7 @@ def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict)
 
 @method(VariableTracker, "__eq__")
 def object_eq(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    if isinstance(obj, ObjectVariable) and obj.payload is None:
+    if isinstance(obj, ObjectVariable) and obj.payload is None and _builtin_base(obj.cls).__eq__ is object.__eq__:
         return constant(True) if obj is args[0] else constant(NotImplemented)
     if isinstance(obj, ConstantVariable) and isinstance(args[0], ConstantVariable):
         return operators.fold(type(obj.value).__eq__, [obj, args[0]])

@@ -288,6 +288,11 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
             return constant(_equal_dicts(tx, x, y) == (fn is operator.eq))
         if isinstance(x, SetVariable) and isinstance(y, SetVariable):
             return constant(fn(set(x.items), set(y.items)))
+    if fn in (operator.eq, operator.ne):
+        if isinstance(a, SliceVariable) and isinstance(b, SliceVariable):
+            return _compare_sequences(tx, fn, a.items, b.items)
+        if type(a) is type(b) and isinstance(a, (MethodVariable, BuiltinMethodVariable)):
+            return constant(_same_methods(tx, a, b) == (fn is operator.eq))
     name, mirrored, sign = _COMPARE[fn]
     swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
     for left, right, method in ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored)):
@@ -298,6 +303,17 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         return constant(_is(tx, a, b) == (fn is operator.eq))
     text = f"'{sign}' not supported between instances of '{a.python_type().__name__}' and '{b.python_type().__name__}'"
     raise UserRaise(user_error(TypeError, text))
+
+
+def _same_methods(tx: Any, a: Any, b: Any) -> bool:
+    """method_richcompare: the same function of the very same object."""
+    if type(a) not in (MethodVariable, BuiltinMethodVariable):
+        return a is b
+    if not _is(tx, realize(a.obj, tx.state), realize(b.obj, tx.state)):
+        return False
+    if isinstance(a, BuiltinMethodVariable):
+        return a.name == b.name
+    return truth(tx, apply(tx, operator.eq, [realize(a.func, tx.state), realize(b.func, tx.state)]))
 
 
 def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> VariableTracker | None:

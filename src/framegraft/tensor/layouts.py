@@ -87,7 +87,8 @@ def _linear(mode: Any, args: list[Any], kwargs: dict) -> Any:
     """y = x A^T + b: torch takes four operations for it."""
     if kwargs or len(args) not in (2, 3) or type(args[1]) is not FakeTensor:
         return NotImplemented
-    source, weight, bias = (*args, None)[:3]
+    source, weight = args[:2]
+    bias = args[2] if len(args) == 3 else None
     given = (weight, source) if bias is None else (bias, weight, source)
     dtype = weight.dtype
     if dtype not in _FLOATS or not all(_is_plain(mode, t) and t.dtype is dtype for t in given):
@@ -109,7 +110,7 @@ def _matmul(mode: Any, args: list[Any], kwargs: dict) -> Any:
     return _fresh(mode, (*a.shape[:-1], b.shape[-1]), a)
 
 
-_WHOLE: dict[Any, Any] = {torch._C._nn.linear: _linear, torch.matmul: _matmul, operator.matmul: _matmul}
+_WHOLE: dict[Any, Any] = {torch.nn.functional.linear: _linear, torch.matmul: _matmul, operator.matmul: _matmul}
 
 
 def whole(mode: Any, target: Any, args: list[Any], kwargs: dict) -> Any:

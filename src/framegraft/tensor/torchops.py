@@ -39,6 +39,8 @@ METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "s
                                "swapdims_", "as_strided_", "requires_grad_", "detach_", "rename_", "share_memory_",
                                "retain_grad", "backward", "register_hook", "register_post_accumulate_grad_hook",
                                "apply_", "map_", "map2_", "sparse_resize_", "pin_memory"))
+_AUTOGRAD = {"backward": "autograd_in_trace", "retain_grad": "autograd_in_trace", "register_hook": "hook_on_intermediate",
+             "register_post_accumulate_grad_hook": "hook_on_intermediate"}
 SCALARS = frozenset(("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
                      "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
                      "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
@@ -410,7 +412,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     if name in SCALARS:
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
     if name in METADATA_CHANGING:
-        raise GraphBreak("unsupported_mutation", f"Tensor.{name}()")
+        raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
         values = [a.value for a in args if isinstance(a, ConstantVariable)]
         named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}
