@@ -209,15 +209,33 @@ def test_wrong_use():
             _native.ModuleCall("a", "b", "c")(*args)
 
 
-def test_entry_that_was_just_made_runs_the_plain_code():
+def test_the_first_call_of_an_entry():
+    """The guards are asked for the inputs; where they do not hold on the call that made them, the plain code runs."""
     made = Compiled(fresh(calls))
+    call = _native.CompiledFunction(made.fn, made.ctx, lambda callee, args: made.entry(guards=attribute_of_argument(), quick=positional(quick_calls)))
+    assert call(Box(1)) == ("quick", 1)
+    assert call(5) == "plain"
 
-    def miss(callee, args):
-        entry = made.entry(guards=ALWAYS, quick=positional(quick_calls))
-        return entry
 
-    call = _native.CompiledFunction(made.fn, made.ctx, miss)
-    assert call(1) == "plain"
+def test_code_that_is_made_when_it_is_wanted():
+    asked = []
+
+    def later():
+        asked.append(_native.get_mode()[0])
+        return positional(calls)
+
+    made = Compiled(fresh(calls))
+    entry = _native.Entry(ALWAYS, later, globals(), made.ctx)
+    _native.add_entry(made.fn.__code__, entry)
+    assert asked == []
+    assert made.call(1) == made.call(2) == "plain"
+    assert asked == [2] and entry.code is entry.code and _native.is_skipped(entry.code)
+    for wrong, error in ((lambda: 5, TypeError), (lambda: 1 / 0, ZeroDivisionError)):
+        broken = _native.Entry(ALWAYS, wrong, globals(), made.ctx)
+        with pytest.raises(error):
+            broken.code
+    with pytest.raises(TypeError):
+        _native.Entry(ALWAYS, 5, globals(), made.ctx)
 
 
 def test_shielded():
