@@ -22,11 +22,15 @@ def reasons() -> str:
         "",
         "A break ends a graph; the program goes on in plain Python, and a new graph starts soon after. The log",
         "`graph_breaks`, `framegraft.explain` and `framegraft.exc.Unsupported` name a reason, with a detail",
-        "and your line.",
+        "and your line. `framegraft reasons` prints this catalogue, `framegraft explain FILE:FUNCTION` the breaks of a function.",
+        "",
+        "In each example the function `f`, compiled and called with `torch.ones(3)`, breaks for the reason that is told; a test",
+        "runs all of them.",
         "",
     ]
     for reason in table.values():
         parts += [f"## {reason.id}", "", reason.why, "", f"*What to do:* {reason.hint}", ""]
+        parts += ["```python", reason.example.rstrip("\n"), "```", ""]
     return "\n".join(parts)
 
 

@@ -47,6 +47,7 @@ def decompiled(which):
         yield
         return
     from .decompile.swap import recompiled
+    from .lang import differential
 
     def swap(old, new):
         if which == "transformed":
@@ -54,6 +55,7 @@ def decompiled(which):
         return recompiled(old) if old.co_name.startswith("<resume in ") else None
 
     handle = framegraft.register_bytecode_hook(swap)
+    differential.COUNT_GRAPHS = which != "resumed"  # resume functions run without graphs then
     try:
         yield
     finally:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .tools.bytecode_log import install, uninstall
     from .tools.debug import debug
     from .tools.explain import explain, status
+    from .tools.export import export
     from .tools.report import recording, report
 
 __version__ = "0.1.0"
@@ -39,6 +40,7 @@ _LATER = {  # imported when they are first asked for
     "debug": ".tools.debug",
     "decompile": ".decompiler",
     "explain": ".tools.explain",
+    "export": ".tools.export",
     "install": ".tools.bytecode_log",
     "prepare_debug": ".tools.artefacts",
     "recording": ".tools.report",
@@ -68,6 +70,7 @@ __all__ = [
     "disallow_in_graph",
     "exc",
     "explain",
+    "export",
     "graph_break",
     "innermost_fn",
     "install",

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -26,8 +27,8 @@ class Entry:
     quick: CodeType | None
     graph: Any
     def __init__(
-        self, program: GuardProgram, code: CodeType, globals: dict, ctx: Any, info: Any = None, needs_hook: bool = False,
-        quick: CodeType | None = None, graph: Any = None, rescue: tuple[Any, Any] | None = None,
+        self, program: GuardProgram, code: CodeType | Callable[[], CodeType], globals: dict, ctx: Any, info: Any = None,
+        needs_hook: bool = False, quick: CodeType | None = None, graph: Any = None, rescue: tuple[Any, Any] | None = None,
     ) -> None: ...
 
 class CompiledFunction:

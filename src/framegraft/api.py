@@ -125,6 +125,7 @@ class OptimizedModule(torch.nn.Module):
         object.__setattr__(self, "_fg_ctx", ctx)
         # With a code object of its own: entries, limits and what is skipped are each module's.
         call = types.FunctionType(_call_module.__code__.replace(), globals(), "_call_module")
+        call.__dict__.update(_call_module.__dict__)
         object.__setattr__(self, "_fg_call", _native.CompiledFunction(call, ctx, ctx.miss))
 
     # self._fg_call(self._modules["_orig_mod"], *args, **kwargs)
@@ -345,7 +346,7 @@ def assume_constant_result(fn: Any) -> Any:
 def innermost_fn(fn: Any) -> Any:
     """The user's function inside a compiled one."""
     if isinstance(fn, OptimizedModule):
-        return _call_module
+        return fn._fg_call.fn
     if isinstance(fn, types.MethodType):
         fn = fn.__func__
     while isinstance(fn, _native.CompiledFunction):

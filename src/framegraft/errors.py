@@ -63,6 +63,10 @@ class DecompileError(FramegraftError):
     """Code that cannot be turned back into source that is proven to do the same."""
 
 
+class ExportError(FramegraftError):
+    """A function that is no single graph of its arguments."""
+
+
 class RecompileLimitExceeded(FramegraftError):
     """A code object reached ``config.cache_size_limit`` entries where falling back to eager is not allowed."""
 

@@ -519,3 +519,11 @@ def test_explain_and_public_names():
         assert name in framegraft.__all__
     for name in ("disallow_in_graph", "assume_constant_result", "list_backends", "register_backend", "set_logs"):
         assert callable(getattr(framegraft, name))
+
+
+def test_entries_of_a_compiled_module_are_found():
+    models = [nn.Linear(2, 2), nn.Linear(2, 2)]
+    compiled = [framegraft.compile(m, backend="eager") for m in models]
+    compiled[0](torch.ones(1, 2))
+    assert len(framegraft._debug_get_cache_entry_list(compiled[0])) == 1
+    assert not framegraft._debug_get_cache_entry_list(compiled[1])

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from framegraft.tensor import shapes
+from framegraft.tensor import layouts, shapes
 from framegraft.tensor.fake import CaptureMode, to_fake
 
 LAYOUTS = {
@@ -75,7 +75,7 @@ def compare(op, args):
 REDUCTIONS = [o for o, rule in shapes.RULES.items() if rule is shapes._reduction]
 aten = torch.ops.aten
 OTHERS = [aten.where.self, aten.cat.default, aten.stack.default, aten.masked_fill.Scalar, aten.native_layer_norm.default,
-          aten.native_batch_norm.default, *REDUCTIONS]
+          aten.native_batch_norm.default, *REDUCTIONS, *layouts.rules()]  # test_layouts.py
 
 
 @pytest.mark.parametrize("op", [o for o in shapes.RULES if o not in OTHERS], ids=str)

@@ -34,6 +34,7 @@ from .snapshot import Snapshot, first_difference, global_state
 FULL = os.environ.get("FRAMEGRAFT_FULL") == "1"
 IDENTITY = os.environ.get("FRAMEGRAFT_TEST_PEER") == "identity"
 MAX_BREAKS = 600
+COUNT_GRAPHS = True
 SAMPLE = 7
 
 if not IDENTITY:
@@ -190,7 +191,7 @@ def check_captured(case: Case, expected: Observation) -> None:
     with framegraft.config.patch(raise_internal_errors=True):
         got = observe(case, wrap)
     assert (difference := expected.difference(got)) is None, difference
-    if case.graphs is not None:
+    if case.graphs is not None and COUNT_GRAPHS:
         reasons = [str(r) for r in framegraft.break_reasons()]
         assert graphs == [case.graphs] * case.calls, f"graphs after each call: {graphs}; breaks: {reasons}"
 

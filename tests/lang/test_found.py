@@ -1,10 +1,11 @@
 """Small programs that once differed from eager mode: what the fuzzer found, shrunk."""
 
-import collections
+import collections.abc
 import contextlib
 import itertools
 import operator
 import sys
+import typing
 
 import pytest
 import torch
@@ -170,6 +171,34 @@ def test_sets_changed_in_place(a, b):
     frozen = frozenset({1})
     frozen |= b
     return sorted(a), sorted(b), sorted(frozen)
+
+
+class Sequence(collections.abc.Sequence):
+    def __init__(self, *items):
+        self.items = items
+
+    def __getitem__(self, index):
+        return self.items[index]
+
+    def __len__(self):
+        return len(self.items)
+
+
+@differential(lambda: (torch.ones(3),), graphs=1)
+def test_generator_whose_end_changes_nothing(x):
+    for item in Sequence(1, 2, 3):  # a generator that waits inside of `try: ... except IndexError`
+        x = x + item
+        if item == 2:
+            break
+    return x
+
+
+UNION, ITEMS = int | str, list[int]
+
+
+@differential(lambda: (torch.ones(3),), graphs=1)
+def test_parts_of_a_union(x):
+    return x + len(typing.get_args(UNION)), UNION.__args__, ITEMS.__origin__
 
 
 class Backwards(dict):

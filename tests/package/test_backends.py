@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import framegraft
 from framegraft import exc
 from framegraft.backends import call_backend, list_backends, lookup_backend, make_backend, register_backend, registry
 from framegraft.testing import CompileCounter, CompileCounterWithBackend, same
@@ -179,3 +180,32 @@ def test_counters():
     assert (counter.frame_count, counter.op_count, counter.graphs) == (1, 6, [gm])
     counter.clear()
     assert (counter.frame_count, counter.op_count, counter.graphs) == (0, 0, [])
+
+
+@pytest.mark.parametrize("keywords, wanted", [
+    ({"mode": "fastest"}, ["fastest", "default", "max-autotune", "reduce-overhead"]),
+    ({"options": {"max_fusion_sise": 1}}, ["max_fusion_sise", "max_fusion_size", "epilogue_fusion"]),
+    ({"options": {"epilogue_fusion": "yes"}}, ["epilogue_fusion", "bool", "str"]),
+    ({"mode": "default", "options": {"epilogue_fusion": True}}, ["not both"]),
+])
+@pytest.mark.inductor
+def test_wrong_modes_and_options_name_the_right_ones(keywords, wanted):
+    with pytest.raises(exc.ConfigError) as caught:
+        framegraft.compile(program, backend="inductor", **keywords)
+    assert all(word in str(caught.value) for word in wanted)
+
+
+@pytest.mark.inductor
+@pytest.mark.parametrize("keywords", [{"mode": "max-autotune-no-cudagraphs"}, {"options": {"epilogue_fusion": False, "trace.enabled": False}}])
+@pytest.mark.slow
+def test_modes_and_options_compile(keywords):
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    assert same(framegraft.compile(program, backend="inductor", **keywords)(a, b), program(a, b), exact=False)
+
+
+@pytest.mark.parametrize("name", ["onnxrt", "openvino"])
+def test_third_party_backends(name):
+    if name not in list_backends():
+        pytest.skip(f"no installed distribution offers the backend {name!r} (entry point group {registry.ENTRY_POINT_GROUP})")
+    a, b = torch.randn(4, 4), torch.randn(4, 4)
+    assert same(framegraft.compile(program, backend=name)(a, b), program(a, b), exact=False)

@@ -5,6 +5,7 @@ import pdb
 import subprocess
 import sys
 import textwrap
+import traceback
 
 import pytest
 import torch
@@ -155,6 +156,32 @@ def test_a_breakpoint_in_a_graph_stops_there(tmp_path, before):
     assert "(3, 3)" in text
     if before:  # what was made inside goes on as it was made
         assert str(path) not in stops([f"break {path}:{line}"], lambda: compiled(X)).replace(f"at {path}:{line}", "")
+
+
+def test_edits_take_effect_and_go(tmp_path):
+    compiled = framegraft.compile(double, backend="eager")
+    with framegraft.prepare_debug(tmp_path):
+        compiled(X)
+    (path,) = tmp_path.glob("*/__compiled_fn_*.py")
+    path.write_text(path.read_text().replace("relu * 2", "relu * 5"))
+    with framegraft.debug():
+        assert torch.equal(compiled(X), torch.relu(X) * 5)
+    assert torch.equal(compiled(X), double(X))
+
+
+def test_tracebacks_show_the_files(tmp_path):
+    def f(x, i):
+        x.add_(1)
+        return torch.gather(x * 2, 0, i)
+
+    compiled = framegraft.compile(f, backend="eager")
+    with framegraft.debug(tmp_path):
+        compiled(torch.ones(3), torch.tensor([1]))
+        with pytest.raises(RuntimeError) as caught:
+            compiled(torch.ones(3), torch.tensor([7]))
+    shown = "".join(traceback.format_exception(caught.value))
+    (path,) = tmp_path.glob("*/__compiled_fn_*.py")
+    assert f'File "{path}"' in shown and "torch.gather(" in shown
 
 
 def test_transformed_code_is_the_file_where_there_is_source(tmp_path):

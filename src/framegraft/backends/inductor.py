@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -56,7 +57,9 @@ class InductorBackend:
         for key, value in (options or {}).items():
             name = key.replace("-", "_")
             if name not in known:
-                raise ConfigError(f"inductor has no option {key!r}")
+                near = difflib.get_close_matches(name, known, n=3)
+                offer = f"did you mean {' or '.join(near)}? " if near else ""
+                raise ConfigError(f"inductor has no option {key!r}; {offer}There are {', '.join(sorted(known))}")
             declared = inductor_config.get_type(name)  # type: ignore[attr-defined]
             if isinstance(declared, type) and not isinstance(value, declared):
                 raise ConfigError(f"inductor's option {key} takes {declared.__name__}, not {type(value).__name__}")

@@ -103,6 +103,35 @@ FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject
     return found;
 }
 
+/* Transformed code is never captured again. */
+static int never_captured(PyObject *code)
+{
+    FgExtra *extra = fg_extra((PyCodeObject *)code, true);
+    if (!extra)
+        return -1;
+    extra->skip = FG_SKIP;
+    return 0;
+}
+
+/* The entry's code, which is made when it is first wanted. Borrowed; NULL with an error. */
+static PyObject *code_of(FgEntry *e)
+{
+    if (PyCode_Check(e->code))
+        return e->code;
+    PyObject *maker = Py_NewRef(e->code), *made = fg_call_apart(maker, NULL, NULL);
+    if (made && !PyCode_Check(made)) {
+        PyErr_Format(PyExc_TypeError, "an entry's code must be a code object, not %.200s", Py_TYPE(made)->tp_name);
+        Py_CLEAR(made);
+    }
+    if (made && never_captured(made) < 0)
+        Py_CLEAR(made);
+    if (made && e->code == maker) /* else somebody was quicker */
+        Py_SETREF(e->code, Py_NewRef(made));
+    Py_DECREF(maker);
+    Py_XDECREF(made);
+    return made ? e->code : NULL;
+}
+
 /* A function over `code` for this callee's closure; new reference. */
 static PyObject *function_over(FgEntry *e, PyObject *code, PyFunctionObject *fn)
 {
@@ -195,11 +224,18 @@ static PyObject *call_graph(FgEntry *e, PyFunctionObject *fn, PyObject *const *a
     }
     if (e->rescue)
         return rescue(e, fn, args, n);
-    PyCodeObject *code = (PyCodeObject *)e->code;
+    PyCodeObject *code = (PyCodeObject *)fn->func_code; /* named alike */
     const char *name = PyUnicode_AsUTF8(code->co_name), *file = name ? PyUnicode_AsUTF8(code->co_filename) : NULL;
     if (file)
         _PyTraceback_Add(name, file, code->co_firstlineno);
     return NULL;
+}
+
+int fg_entry_inputs(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
+{
+    if (!e->graph && !e->quick)
+        return 0;
+    return fg_program_run(e->program, args, n, fn, NULL, inputs) == -3 ? -1 : 0;
 }
 
 PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
@@ -208,7 +244,13 @@ PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args,
         return call_graph(e, fn, args, n, inputs);
     if (e->quick && inputs->items)
         return call_quick(e, fn, args, n, inputs);
-    return call_code(e, e->code, fn, args, n);
+    PyObject *code = code_of(e), *result;
+    if (!code)
+        return NULL;
+    Py_INCREF(code);
+    result = call_code(e, code, fn, args, n);
+    Py_DECREF(code);
+    return result;
 }
 
 static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
@@ -216,9 +258,13 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     static char *names[] = {"program", "code", "globals", "ctx", "info", "needs_hook", "quick", "graph", "rescue", NULL};
     PyObject *program, *code, *globals, *ctx, *info = Py_None, *quick = Py_None, *graph = Py_None, *rescue = Py_None;
     int needs_hook = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!O!O!O|OpOOO", names, &FgGuardProgram_Type, &program, &PyCode_Type, &code,
-                                     &PyDict_Type, &globals, &ctx, &info, &needs_hook, &quick, &graph, &rescue))
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!OO!O|OpOOO", names, &FgGuardProgram_Type, &program, &code, &PyDict_Type,
+                                     &globals, &ctx, &info, &needs_hook, &quick, &graph, &rescue))
         return NULL;
+    if (!PyCode_Check(code) && !PyCallable_Check(code)) {
+        PyErr_Format(PyExc_TypeError, "code must be a code object or make one, not %.200s", Py_TYPE(code)->tp_name);
+        return NULL;
+    }
     if (quick != Py_None && !PyCode_Check(quick)) {
         PyErr_Format(PyExc_TypeError, "quick must be a code object or None, not %.200s", Py_TYPE(quick)->tp_name);
         return NULL;
@@ -227,17 +273,8 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
         PyErr_Format(PyExc_TypeError, "rescue must be a tuple (callable, plan) or None, not %.200s", Py_TYPE(rescue)->tp_name);
         return NULL;
     }
-    /* Transformed code is never captured again. */
-    FgExtra *extra = fg_extra((PyCodeObject *)code, true);
-    if (!extra)
+    if ((PyCode_Check(code) && never_captured(code) < 0) || (quick != Py_None && never_captured(quick) < 0))
         return NULL;
-    extra->skip = FG_SKIP;
-    if (quick != Py_None) {
-        extra = fg_extra((PyCodeObject *)quick, true);
-        if (!extra)
-            return NULL;
-        extra->skip = FG_SKIP;
-    }
     FgEntry *e = (FgEntry *)type->tp_alloc(type, 0);
     if (!e)
         return NULL;
@@ -291,9 +328,15 @@ static void entry_dealloc(PyObject *self)
     Py_TYPE(self)->tp_free(self);
 }
 
+static PyObject *entry_code(PyObject *self, void *unused)
+{
+    PyObject *code = code_of((FgEntry *)self);
+    return Py_XNewRef(code);
+}
+
+static PyGetSetDef entry_getset[] = {{"code", entry_code, NULL, "The transformed code.", NULL}, {NULL, NULL, NULL, NULL, NULL}};
 static PyMemberDef entry_members[] = {
     {"program", T_OBJECT, offsetof(FgEntry, program), READONLY, NULL},
-    {"code", T_OBJECT, offsetof(FgEntry, code), READONLY, NULL},
     {"globals", T_OBJECT, offsetof(FgEntry, globals), READONLY, NULL},
     {"ctx", T_OBJECT, offsetof(FgEntry, ctx), READONLY, NULL},
     {"info", T_OBJECT, offsetof(FgEntry, info), READONLY, NULL},
@@ -310,8 +353,10 @@ PyTypeObject FgEntry_Type = {
     .tp_traverse = entry_traverse,
     .tp_clear = entry_clear,
     .tp_members = entry_members,
+    .tp_getset = entry_getset,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = "Entry(program, code, globals, ctx, info=None, needs_hook=False, quick=None, graph=None, rescue=None): guarded code.\n\n"
+              "code: a code object, or a callable that makes it when it is first wanted.\n"
               "quick: code that does what `code` does, and takes the program's inputs after the parameters.\n"
               "graph: a callable of the program's inputs; `code` does nothing but return the only item of what it returns.\n"
               "rescue: (callable, plan); callable(error, plan, closure, *parameters) where `graph` fails.",

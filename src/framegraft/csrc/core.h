@@ -62,6 +62,8 @@ FgExtra *fg_extra(PyCodeObject *code, bool create);
 int fg_cache_init(void);
 /* The entry that fits, new reference; NULL for none, with an error where a guard raised what must not be swallowed. */
 FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
+/* What the guards of a new entry meet, for its first call: without items where they do not hold. -1 with an error. */
+int fg_entry_inputs(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
 /* inputs: of the run that found the entry, without items where none did. */
 PyObject *fg_entry_call(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
 PyObject *fg_cache_entries(PyObject *self, PyObject *code);
@@ -82,6 +84,8 @@ void fg_restore_mode(FgThread old);
 PyObject *fg_set_mode(PyObject *self, PyObject *args);
 PyObject *fg_get_mode(PyObject *self, PyObject *unused);
 Py_ssize_t fg_parameter_count(PyCodeObject *code);
+/* callable(first, second), or with fewer arguments where they are NULL, unseen by this hook and by any other. */
+PyObject *fg_call_apart(PyObject *callable, PyObject *first, PyObject *second);
 /* Ask miss(callee, args); a new Entry reference, NULL without an error for None. */
 FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n);
 

@@ -93,7 +93,8 @@ static PyObject *call_flat(Compiled *self, FgExtra *extra, int mode, PyObject *c
     fg_inputs_init(&inputs);
     FgEntry *entry = extra ? fg_lookup(extra, self->ctx, fn, flat, n, &inputs) : NULL;
     if (!entry && mode != FG_RUN_ONLY && !(extra && PyErr_Occurred()))
-        entry = fg_ask(self->miss, (PyObject *)self, flat, n);
+        if ((entry = fg_ask(self->miss, (PyObject *)self, flat, n)) && fg_entry_inputs(entry, fn, flat, n, &inputs) < 0)
+            Py_CLEAR(entry);
     if (!entry)
         return PyErr_Occurred() ? NULL : PyObject_Vectorcall((PyObject *)fn, args, nargsf, kwnames);
     PyObject *result = run(self, entry, fn, flat, n, &inputs);

@@ -114,13 +114,8 @@ Py_ssize_t fg_parameter_count(PyCodeObject *code)
     return code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
 }
 
-FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n)
+PyObject *fg_call_apart(PyObject *callable, PyObject *first, PyObject *second)
 {
-    PyObject *tuple = PyTuple_New(n);
-    if (!tuple)
-        return NULL;
-    for (Py_ssize_t i = 0; i < n; i++)
-        PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
     FgThread old = fg_swap_mode(FG_DISABLED, NULL, NULL);
     /* Another evaluator must not capture the capturing. */
     PyInterpreterState *interp = PyInterpreterState_Get();
@@ -128,11 +123,22 @@ FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssiz
     if (other != _PyEval_EvalFrameDefault)
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
     shielded++;
-    PyObject *answer = PyObject_CallFunctionObjArgs(miss, callee, tuple, NULL);
+    PyObject *answer = PyObject_CallFunctionObjArgs(callable, first, second, NULL);
     shielded--;
     if (_PyInterpreterState_GetEvalFrameFunc(interp) == evaluate)
         _PyInterpreterState_SetEvalFrameFunc(interp, other);
     fg_restore_mode(old);
+    return answer;
+}
+
+FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *tuple = PyTuple_New(n);
+    if (!tuple)
+        return NULL;
+    for (Py_ssize_t i = 0; i < n; i++)
+        PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
+    PyObject *answer = fg_call_apart(miss, callee, tuple);
     Py_DECREF(tuple);
     if (answer == Py_None)
         Py_CLEAR(answer);
@@ -198,6 +204,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
         return NULL;
     if (!entry && thread.mode == FG_HOOK && thread.miss) {
         entry = fg_ask(thread.miss, (PyObject *)fn, args, n);
+        if (entry && fg_entry_inputs(entry, fn, args, n, &inputs) < 0)
+            Py_CLEAR(entry);
         if (!entry && PyErr_Occurred())
             return NULL;
     }

@@ -11,7 +11,7 @@ from ..errors import DecompileError
 from .emitted import Emitter, is_emitted
 from .resumed import untangled
 from .unparse import unparse
-from .verify import check, recompile
+from .verify import Known, check, recompile
 from .walker import Walker
 
 _FUTURE = 0
@@ -35,16 +35,16 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
         code = code.__code__
     future = code.co_flags & _FUTURE
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
-    try:
-        return _compiled(code, name, future)
-    except DecompileError:
-        if not is_emitted(code):
-            raise
     for insts in untangled(code):
         try:
             return _compiled(code, name, future, insts)
         except DecompileError:
             pass
+    try:
+        return _compiled(code, name, future)
+    except DecompileError:
+        if not is_emitted(code):
+            raise
     return _emitted(code, name, future)
 
 
@@ -61,12 +61,20 @@ def _compiled(code: CodeType, name: str, future: int, insts: list[Instruction] |
         raise
     except Exception as error:
         raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
+    known = _decoded(walker)
     if walker.has_lines:
         try:
-            return _proven(tree, True, code, name, future, insts)
+            return _proven(tree, True, code, name, future, known)
         except DecompileError:
             pass
-    return _proven(tree, False, code, name, future, insts)
+    return _proven(tree, False, code, name, future, known)
+
+
+def _decoded(walker: Walker) -> Known:
+    found = {id(walker.code): walker.g.insts}
+    for inner in walker.nested.values():
+        found |= _decoded(inner)
+    return found
 
 
 def _emitted(code: CodeType, name: str, future: int) -> str:
@@ -83,13 +91,13 @@ def _emitted(code: CodeType, name: str, future: int) -> str:
     return source
 
 
-def _proven(tree: ast.Module, lines: bool, code: CodeType, name: str, future: int, insts: list[Instruction] | None) -> str:
+def _proven(tree: ast.Module, lines: bool, code: CodeType, name: str, future: int, known: Known) -> str:
     try:
         source = unparse(tree, lines)
         made = recompile(source, code, name, future)
     except (SyntaxError, ValueError, RecursionError) as error:
         raise DecompileError(f"{code.co_name}: {type(error).__name__}: {error}") from error
-    check(code, made, insts=insts)
+    check(code, made, known=known)
     return source
 
 

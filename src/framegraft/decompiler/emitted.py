@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ast
 import copy
-import operator
 import re
 from typing import Any
 
@@ -22,6 +21,7 @@ from .conditions import none_test
 from .expressions import RULES
 from .graph import Graph
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
+from .resumed import is_resume
 from .stores import finish_import, store
 from .verify import QUIET
 from .walker import Walker
@@ -35,7 +35,7 @@ _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATT
 
 def is_emitted(code: Any) -> bool:
     """Whether the engine made the code: it names what only the engine does, or is a resume function."""
-    if code.co_name.startswith("<resume in ") or any(map(_MARKS.match, (*code.co_varnames, *code.co_names))):
+    if is_resume(code) or any(map(_MARKS.match, (*code.co_varnames, *code.co_names))):
         return True
     g = Graph(code)
     if g.ops[0] == "RETURN_GENERATOR" and "JUMP" in (g.ops[1], *g.ops[3:4]):
@@ -76,6 +76,7 @@ class Emitter(Walker):
 
     def __init__(self, code: Any) -> None:
         super().__init__(code)
+        self.is_comprehension = self.is_genexpr = self.is_expression = False
         self.needs: set[str] = set()
         self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
         self.counts: dict[str, int] = {}
@@ -113,6 +114,7 @@ class Emitter(Walker):
         """Numbered pieces, for control flow that is no tree."""
         g = self.g
         self.is_tree = False
+        self.steps = 0
         self.needs.clear()
         self.returns.clear()
         counts: dict[int, int] = {}
@@ -186,7 +188,7 @@ class Emitter(Walker):
         if isinstance(item, (Aug, Import, ImportedName, Definition)):
             raise DecompileError(f"{type(item).__name__} is used as a value")
         node = as_expr(item)
-        return copy.copy(node) if isinstance(node, ast.Name) else node
+        return copy.copy(node) if isinstance(node, ast.Name) else _without_slices(node)
 
     def spill(self, state: _State, k: int, out: list) -> None:
         """Entry ``k`` into a variable."""
@@ -263,7 +265,8 @@ class Emitter(Walker):
                 return [*out, *self.piece(i, state), ast.Continue()], None
             inside = False
             handler = g.handler[i]
-            if handler != covered and (op not in QUIET or covered >= 0 and op in ("LOAD_CONST", "COPY")):
+            # PUSH_EXC_INFO cannot fail, and changes an entry that the handler covering it wants as it is behind it.
+            if handler != covered and op != "PUSH_EXC_INFO" and (op not in QUIET or covered >= 0 and op in ("LOAD_CONST", "COPY")):
                 if handler >= 0 and (covered < 0 or covered in g.chain(handler)):
                     done = self.guarded(i, handler, state, covered, out)
                     if done is None:
@@ -390,18 +393,24 @@ class Emitter(Walker):
         RULES["LOAD_CONST"](self, inst, state.stack, None)
         return i + 1
 
-    def op_BUILD_SLICE(self, i: int, inst: Any, state: _State, out: list) -> int:
-        RULES["BUILD_SLICE"](self, inst, state.stack, None)
-        at = i + 1
-        while self.g.ops[at] in ("LOAD_CONST", "LOAD_FAST", "BUILD_SLICE", "BUILD_TUPLE"):
-            at += 1  # parts of a subscript
-        if self.g.ops[at] not in ("STORE_SUBSCR", "DELETE_SUBSCR") and not (
-            self.g.ops[at] == "APPLY" and self.g.insts[at].arg[0] is operator.getitem
-        ):
-            node = state.stack.pop()
-            none = ast.Constant(None)
-            parts = [node.lower or none, node.upper or none, *([node.step] if node.step else [])]
-            state.stack.append(ast.Call(ast.Name("slice", LOAD), parts, []))
+    def op_IMPORT_NAME(self, i: int, inst: Any, state: _State, out: list) -> int:
+        after = self.g.ops[i + 1]
+        if after.startswith("STORE_") or after in ("IMPORT_FROM", "INTRINSIC"):
+            self.flush(state, out, len(state.stack) - 2)
+            RULES["IMPORT_NAME"](self, inst, state.stack, None)
+            return i + 1
+        names, level = self.take(state.stack.pop()), self.take(state.stack.pop())
+        scope = ast.Call(ast.Name("globals", LOAD), [], [])
+        args = [ast.Constant(inst.arg), scope, ast.Constant(None), names, level]
+        state.stack.append(ast.Call(ast.Name("__import__", LOAD), args, []))
+        return i + 1
+
+    def op_IMPORT_FROM(self, i: int, inst: Any, state: _State, out: list) -> int:
+        if isinstance(state.stack[-1], (Import, ImportedName)):
+            RULES["IMPORT_FROM"](self, inst, state.stack, None)
+        else:
+            self.flush(state, out)
+            state.stack.append(self.call_runtime("import_from", self.take(state.stack[-1]), ast.Constant(inst.arg)))
         return i + 1
 
     def plain_operands(self, op: str, inst: Any, stack: list) -> None:
@@ -420,6 +429,8 @@ class Emitter(Walker):
             item = stack[k]
             if isinstance(item, (Code, BuildClass)) or isinstance(item, Function) and item.code.co_name != "<lambda>":
                 stack[k] = self.take(item)
+            elif isinstance(item, (ast.Slice, ast.Tuple)) and op != "BUILD_TUPLE":
+                stack[k] = _without_slices(item)
 
     def op_APPLY(self, i: int, inst: Any, state: _State, out: list) -> int:
         stack = state.stack
@@ -650,7 +661,7 @@ class Emitter(Walker):
             if flags & flag:
                 at -= 1
                 operands[name] = stack[at]
-        if all(_is_display(name, node) for name, node in operands.items()):
+        if isinstance(stack[-1], Code) and all(_is_display(name, node) for name, node in operands.items()):
             RULES["MAKE_FUNCTION"](self, inst, stack, None)
             if isinstance(stack[-1], Function):
                 stack[-1].closure = operands.get("closure")
@@ -736,7 +747,7 @@ class Emitter(Walker):
             holder = self.take(stack.pop())
             target: ast.expr = ast.Attribute(holder, arg, STORE)
         elif op == "STORE_SUBSCR":
-            key = self.take(stack.pop())
+            key = as_expr(stack.pop())
             target = ast.Subscript(self.take(stack.pop()), key, STORE)
         else:
             cell = self.cells.get(arg) if op == "STORE_DEREF" else None
@@ -795,7 +806,7 @@ class Emitter(Walker):
         if op == "DELETE_ATTR":
             target: ast.expr = ast.Attribute(self.take(stack.pop()), arg, DEL)
         elif op == "DELETE_SUBSCR":
-            key = self.take(stack.pop())
+            key = as_expr(stack.pop())
             target = ast.Subscript(self.take(stack.pop()), key, DEL)
         elif op == "DELETE_DEREF" and arg in self.cells:
             target = ast.Attribute(self.cells[arg], "cell_contents", DEL)
@@ -856,6 +867,17 @@ def _mentions(item: Any, name: str) -> bool:
         nodes = [getattr(item, slot, None) for slot in item.__slots__]
         return any(isinstance(n, ast.AST) and _mentions(n, name) for n in nodes)
     return any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(item))
+
+
+def _without_slices(node: Any) -> Any:
+    """Slices outside of a subscript are calls."""
+    if isinstance(node, ast.Tuple) and any(isinstance(part, ast.Slice) for part in node.elts):
+        return ast.Tuple([_without_slices(part) for part in node.elts], LOAD)
+    if not isinstance(node, ast.Slice):
+        return node
+    none = ast.Constant(None)
+    parts = [node.lower or none, node.upper or none, *([node.step] if node.step else [])]
+    return ast.Call(ast.Name("slice", LOAD), parts, [])
 
 
 def _is_display(name: str, node: Any) -> bool:

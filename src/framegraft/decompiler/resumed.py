@@ -7,8 +7,8 @@ where the loop goes on. The result does the same, and the compiler could have ma
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator
+from itertools import pairwise
 from types import CodeType
 from typing import Any
 
@@ -18,8 +18,14 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import DecompileError
 
 
+def is_resume(code: CodeType) -> bool:
+    return "<resume in " in (code.co_name[:11], code.co_qualname[:11])
+
+
 def untangled(code: CodeType) -> Iterator[list[Instruction]]:
     """Instructions that do the same as a resume function's, most promising first; none for other code."""
+    if not is_resume(code):
+        return
     insts = remove_unreachable(decode(code))
     if insts[0].op == "LOAD_FAST" and insts[1].op == "STORE_CELL":
         try:
@@ -64,7 +70,7 @@ def _without_cells(insts: list[Instruction]) -> list[Instruction]:
 
 
 def _without_jumps_to_the_next(insts: list[Instruction]) -> list[Instruction]:
-    idle = {id(inst) for inst, after in itertools.pairwise(insts) if inst.op == "JUMP" and inst.target is after}
+    idle = {id(inst) for inst, after in pairwise(insts) if inst.op == "JUMP" and inst.target is after}
 
     def behind(inst: Instruction) -> Instruction:
         while id(inst) in idle:

@@ -72,6 +72,12 @@ def match_class(subject: Any, cls: Any, names: tuple, positional: int) -> Any:
 _MATCHERS: dict[int, Any] = {}
 
 
+def import_from(module: Any, name: str) -> Any:
+    """What ``from module import name`` binds."""
+    found = _assembled("import_from", ["module"], ("LOAD_FAST", "module"), ("IMPORT_FROM", name), ("RETURN_VALUE", None))
+    return found(module)
+
+
 def advance(iterator: Any) -> Any:
     """The next item of an iterator, END where it has none."""
     return next(iterator, END)

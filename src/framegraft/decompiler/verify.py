@@ -13,16 +13,17 @@ from ..errors import DecompileError
 from .graph import instructions_of
 from .scopes import parameter_count
 
+Known = dict[int, list[Instruction]]
 _FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x200
 _PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
 # Operations that cannot raise: which handler covers them does not matter.
 QUIET = frozenset(("LOAD_CONST", "POP_TOP", "COPY", "SWAP", "RETURN_VALUE", "STORE_FAST", "JUMP", "RETURN_GENERATOR"))
 
 
-def check(original: CodeType, made: CodeType, top: bool = True, insts: list[Instruction] | None = None) -> None:
+def check(original: CodeType, made: CodeType, top: bool = True, known: Known | None = None) -> None:
     """DecompileError unless ``made`` has the signature of ``original`` and does the same on every way through it.
 
-    ``insts``: instructions that stand for those of ``original``.
+    ``known``: instructions of code objects, by their ids, where they are decoded already or others stand for them.
     """
     name = original.co_name
 
@@ -35,7 +36,8 @@ def check(original: CodeType, made: CodeType, top: bool = True, insts: list[Inst
     same(sorted(original.co_freevars), sorted(made.co_freevars), "set of free variables")
     if not top:
         same(name, made.co_name, "name")
-    a, b = insts or instructions_of(original), instructions_of(made)
+    known = known or {}
+    a, b = known.get(id(original)) or instructions_of(original), instructions_of(made)
     seen: set[tuple[int, int]] = set()
     todo = [(a[0], b[0])] if a and b else []
     while todo:
@@ -44,7 +46,7 @@ def check(original: CodeType, made: CodeType, top: bool = True, insts: list[Inst
         if (x.index, y.index) in seen:
             continue
         seen.add((x.index, y.index))
-        _same_operation(original, x, y, a)
+        _same_operation(original, x, y, a, known)
         if x.op not in QUIET:
             h, k = x.handler, y.handler
             if (h is None) != (k is None) or h is not None and (h.depth, h.lasti) != (k.depth, k.lasti):  # type: ignore[union-attr]
@@ -74,10 +76,10 @@ def _ways(insts: list[Instruction], inst: Instruction) -> list[Instruction]:
     return ways
 
 
-def _same_operation(original: CodeType, x: Instruction, y: Instruction, insts: list[Instruction]) -> None:
+def _same_operation(original: CodeType, x: Instruction, y: Instruction, insts: list[Instruction], known: Known) -> None:
     if x.op == y.op:
         if x.op == "LOAD_CONST":
-            if same_constant(original, x.arg, y.arg):
+            if same_constant(original, x.arg, y.arg, known):
                 return
             after = insts[x.index + 1]
             if after.op == "STORE_NAME" and after.arg == "__qualname__" and x.arg.rpartition(".")[2] == y.arg.rpartition(".")[2]:
@@ -90,7 +92,7 @@ def _same_operation(original: CodeType, x: Instruction, y: Instruction, insts: l
     raise DecompileError(f"{original.co_name}: at offset {x.offset}, {x.op} {x.arg!r:.60} became {y.op} {y.arg!r:.60}")
 
 
-def same_constant(original: CodeType, a: Any, b: Any) -> bool:
+def same_constant(original: CodeType, a: Any, b: Any, known: Known) -> bool:
     if a is b:
         return True
     if isinstance(b, str) and not isinstance(a, str):
@@ -100,12 +102,12 @@ def same_constant(original: CodeType, a: Any, b: Any) -> bool:
     if type(a) is not type(b):
         return False
     if isinstance(a, CodeType) and isinstance(b, CodeType):
-        check(a, b, False)
+        check(a, b, False, known)
         return True
     if isinstance(a, (float, complex)):
         return repr(a) == repr(b)
     if isinstance(a, tuple):
-        return len(a) == len(b) and all(same_constant(original, i, j) for i, j in zip(a, b, strict=True))
+        return len(a) == len(b) and all(same_constant(original, i, j, known) for i, j in zip(a, b, strict=True))
     if isinstance(a, frozenset):
         return {(type(i), repr(i)) for i in a} == {(type(i), repr(i)) for i in b}
     return bool(a == b)

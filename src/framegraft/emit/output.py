@@ -6,11 +6,12 @@ from typing import Any
 
 from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
-from ..errors import GraphBreak
+from ..errors import GraphBreak, UserRaise
 from ..interp.frame import origin_of
 from ..interp.unwind import PreviousException
 from ..model.source import Source, instr
-from ..model.value import MISSING, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
+from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, TensorVariable, VariableTracker
+from ..semantics import iteration
 from . import effects as fx
 from . import rescue
 from .codegen import Codegen, Unreconstructible, children
@@ -304,11 +305,26 @@ class Segment:
             self.cg.op("STORE_FAST", name)
 
     def _none_left_open(self) -> None:
-        """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, which the trace does not see."""
-        for generator in self.state.generators:
+        """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, at a time that the trace does not know."""
+        for generator in list(self.state.generators):
             waits = generator.started and not generator.finished and generator.frame.inst.handler is not None
-            if waits and id(generator) not in self.cg.temps:
-                raise Unreconstructible("a generator that dies inside of a try or with statement")
+            if waits and id(generator) not in self.cg.temps and not self._closes_quietly(generator):
+                raise Unreconstructible("a generator that dies inside of a try or with statement and does something then")
+
+    def _closes_quietly(self, generator: Any) -> bool:
+        """Whether closing the generator changes nothing, so that the time does not matter."""
+        state = self.state
+        dirty, nodes, stores = state.dirty, state.graph.call_count, [len(s.stores) for s in state.scopes.values()]
+        try:
+            iteration.resume(self.root, generator, NONE, ExceptionVariable(GeneratorExit, []))
+        except UserRaise as raised:
+            quiet = raised.value.python_type() is GeneratorExit
+        except GraphBreak:
+            quiet = False
+        else:
+            quiet = generator.finished
+        # resume() itself counts as one change
+        return quiet and (dirty + 1, nodes, stores) == (state.dirty, state.graph.call_count, [len(s.stores) for s in state.scopes.values()])
 
     def _push_stack(self, stack: list[VariableTracker]) -> None:
         cg = self.cg

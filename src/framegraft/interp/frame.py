@@ -130,16 +130,16 @@ class InstructionTranslator:
 
     def step_hook(self, inst: Instruction) -> None:
         state = self.state
-        self.at = state.steps = state.steps + 1
-        if state.steps > state.config.max_trace_steps:
-            raise GraphBreak("untraceable_call", f"more than {state.config.max_trace_steps} instructions in one trace")
+        self.at = steps = state.steps = state.steps + 1
+        if steps > state.max_steps:
+            raise GraphBreak("untraceable_call", f"more than {state.max_steps} instructions in one trace")
         if self.breakable and inst.op not in UNBREAKABLE:
-            planned = state.stop_at.get(state.steps)
+            planned = state.stop_at.get(steps)
             if planned is not None:
                 raise planned
-            if state.config.force_break_at == len(state.points):
+            if state.force_break_at == len(state.points):
                 raise GraphBreak("forced_break", f"before {inst.op}")
-            state.points.append(state.steps)
+            state.points.append(steps)
 
     def noted_step(self, inst: Instruction) -> None:
         self.step_hook(inst)

@@ -30,6 +30,8 @@ class TraceState:
     def __init__(self, graph: Any, config: Any) -> None:
         self.graph = graph
         self.config = config
+        self.max_steps: int = config.max_trace_steps
+        self.force_break_at: int | None = config.force_break_at
         self.guards = GuardSet()
         self.by_id: dict[int, VariableTracker] = {}
         self.keep_alive: list = []

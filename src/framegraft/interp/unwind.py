@@ -113,7 +113,12 @@ def before_with(tx: Tx, inst: Instruction) -> None:
         missed = " (missed __exit__ method)" if enter is not None else ""
         raise UserRaise(user_error(TypeError, f"'{name}' object does not support the context manager protocol{missed}"))
     tx.stack.append(leave)
-    tx.stack.append(core.call(tx, enter, [], {}))
+    try:
+        tx.stack.append(core.call(tx, enter, [], {}))
+    except GraphBreak as broken:
+        if broken.reason in ("unsupported_builtin_method", "unknown_c_function"):
+            broken.reason = "unsupported_context"
+        raise
 
 
 @rule("WITH_EXCEPT_START")

@@ -71,3 +71,27 @@ def constructs(*classes: type) -> Any:
         return handler
 
     return register
+
+
+# Modules of C functions whose reason is known better: the first part of the module's name -> reason.
+_FOREIGN = {
+    "numpy": "numpy_call", "random": "random_call", "_random": "random_call", "io": "io_call", "_io": "io_call", "posix": "io_call",
+    "nt": "io_call", "socket": "io_call", "_socket": "io_call", "time": "io_call", "select": "io_call", "mmap": "io_call",
+}
+
+
+# Modules of C functions of which most are known: what is met there is one that is not, or a form of its call.
+_OURS = frozenset((None, "builtins", "math", "_operator", "operator", "itertools", "_functools", "functools", "_collections",
+                   "collections", "_abc"))
+
+
+def unknown(what: str, *modules: str | None, otherwise: str = "unknown_c_function") -> GraphBreak:
+    """The break for code in C of which nothing is known but the modules of its function and class."""
+    for module in modules:
+        if module is not None and module.startswith("numpy.random"):
+            return GraphBreak("random_call", what)
+        reason = _FOREIGN.get(module.partition(".")[0]) if module is not None else None
+        if reason is not None:
+            return GraphBreak(reason, what)
+    ours = otherwise == "unknown_c_function" and any(module in _OURS for module in modules)
+    return GraphBreak("unsupported_builtin_method" if ours else otherwise, what)

@@ -32,12 +32,13 @@ class Source:
     Hashable by value; two equal sources name the same object at frame entry.
     """
 
-    __slots__ = ("base", "access", "key", "_hash")
+    __slots__ = ("base", "access", "key", "_hash", "_name")
 
     def __init__(self, access: str, key: Any = None, base: Source | None = None) -> None:
         self.base = base
         self.access = access
         self.key = key
+        self._name: str | None = None
         self._hash = hash((access, id(key) if access in _BY_IDENTITY else (type(key), key), base))
 
     def __hash__(self) -> int:
@@ -66,7 +67,10 @@ class Source:
     @property
     def name(self) -> str:
         """The path as a Python expression over L (locals), G (globals), B (builtins), C (closure)."""
-        return _NAMES[self.access](self)
+        name = self._name
+        if name is None:
+            name = self._name = _NAMES[self.access](self)
+        return name
 
     def child(self, access: str, key: Any = None) -> Source:
         return Source(access, key, self)

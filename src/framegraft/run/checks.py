@@ -19,9 +19,13 @@ class CheckFunction:
         self._program = program
         # As text: the guards themselves would keep the objects alive that they are about.
         self.code_parts = [g.code() for g in guards]
-        self.verbose_code_parts = [f"{c}  # {g.cause}" for c, g in zip(self.code_parts, guards, strict=True)]
+        self._causes = [g.cause for g in guards]
         self._argnames = argnames
         self._fn = weakref.ref(fn)
+
+    @property
+    def verbose_code_parts(self) -> list[str]:
+        return [f"{code}  # {cause}" for code, cause in zip(self.code_parts, self._causes, strict=True)]
 
     def __call__(self, f_locals: dict[str, Any]) -> bool:
         missing = [n for n in self._argnames if n not in f_locals]

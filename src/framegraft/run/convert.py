@@ -51,6 +51,7 @@ from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
 calls.SKIP.append(skip.inline_reason)
+calls.UNWRAP.append(skip.unwrapped)
 _next_number = 0  # of graphs and resume functions
 _pins = itertools.count(1)
 _lock = threading.RLock()
@@ -90,14 +91,15 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     code = fn.__code__
     if code.co_flags & (frames.CO_GENERATOR | frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
         _native.set_skip(code, None, True)
-        return None
+        kind = "coroutine" if code.co_flags & frames.CO_COROUTINE else "generator"
+        return _left_alone(ctx, fn, args, GraphBreak("skipped_frame", f"a {kind} function: its frame lives on between calls"))
     entries = [e for e in _native.cache_entries(code) if e.ctx is ctx]
     if entries:
         _log_recompile(code, entries, args, fn)
         if config.error_on_recompile:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set")
     if len(entries) >= config.cache_size_limit:
-        return _over_limit(ctx, code, len(entries))
+        return _over_limit(ctx, fn, args, entries)
     capture = records.begin(code, entries, args, fn)
     try:
         ensure_calibrated()
@@ -128,6 +130,9 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         if isinstance(error, BackendCompilerFailed) and config.suppress_errors:
             warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=4)
             capture.outcome = "eager"
+            broken = GraphBreak("backend_failed", f"{error.backend_name}: {error.detail}")
+            broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+            records.note_break(broken, code, capture)
             _native.set_skip(code, None, True)
             return None
         raise
@@ -146,15 +151,27 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         return None
 
 
-def _over_limit(ctx: Any, code: types.CodeType, count: int) -> None:
+def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list) -> None:
+    code = fn.__code__
     if ctx.fullgraph:
-        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.cache_size_limit)")
+        raise RecompileLimitExceeded(f"{code.co_qualname} has {len(entries)} entries (config.cache_size_limit)")
     if code not in records.WARNED:
         records.WARNED.add(code)
         text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit cache_size_limit "
                 f"({config.cache_size_limit}); further calls that fit no entry run in eager mode")
         warnings.warn(text, stacklevel=4)
+        _left_alone(ctx, fn, args, GraphBreak("cache_limit", f"{len(entries)} entries"), entries)
     return None
+
+
+def _left_alone(ctx: Any, fn: types.FunctionType, args: tuple, why: GraphBreak, entries: list | None = None) -> None:
+    """Put down that a frame runs in eager mode, and why."""
+    code = fn.__code__
+    why.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
+    capture = records.begin(code, entries or [], args, fn)
+    capture.outcome = "eager"
+    records.note_break(why, code, capture)
+    records.end(capture)
 
 
 def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) -> None:
@@ -395,12 +412,8 @@ class Conversion:
         self.installed.append(resume)
         return name
 
-    def _encode(self, instructions: list[Instruction], argnames: list[str], line: int) -> types.CodeType:
-        for inst in instructions:
-            if inst.positions is None or inst.positions[0] is None:
-                inst.positions = (line, None, None, None)  # a frame without a line breaks those who print tracebacks
-        return encode(instructions, self.code, argnames=argnames, cellvars=(),
-                      flags=self.code.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS))
+    def _code(self, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
+        return LaterCode(instructions, self.code, argnames, line, tuple(self.installed))
 
     def _short_cut(self, segment: Segment, argnames: list[str], line: int) -> tuple[list[Source], dict[str, Any]]:
         """How the native core runs the entry with what the guards have met, and the places of that."""
@@ -409,16 +422,22 @@ class Conversion:
         instructions, given, names = segment.with_inputs()
         if not given:
             return [], {}
-        quick = self._encode(instructions, [*argnames, *names], line)
-        return given, {"quick": quick.replace(co_consts=(*quick.co_consts, *self.installed))}
+        return given, {"quick": self._code(instructions, [*argnames, *names], line)()}
 
     def _entry(self, state: TraceState, root: Any, segment: Segment, instructions: list[Instruction],
                broken: GraphBreak | None) -> Any:
         code = self.code
         argnames = list(code.co_varnames[: len(self.args)])
         line = root.line() if broken is not None else code.co_firstlineno
-        encoded = self._encode(instructions, argnames, line)
-        new_code = records.apply_bytecode_hooks(code, encoded)
+        later = self._code(instructions, argnames, line)
+        runs: Any = later
+        unchanged = True
+        if records.has_bytecode_hooks():
+            encoded = later.encoded()
+            replaced = records.apply_bytecode_hooks(code, encoded)
+            unchanged = replaced is encoded
+            if not unchanged:
+                runs = later.holding(replaced)
         self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
@@ -427,13 +446,12 @@ class Conversion:
         found = guards.finish()
         builder = ProgramBuilder(found)
         nodes = builder.build()
-        given, how = self._short_cut(segment, argnames, line) if new_code is encoded else ([], {})
+        given, how = self._short_cut(segment, argnames, line) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
         info = EntryInfo(self.graph_module, broken, self.capture)
-        new_code = new_code.replace(co_consts=(*new_code.co_consts, *self.installed))
-        entry = _native.Entry(program, new_code, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
+        entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
-        _log_code(self.code, new_code, found)
+        _log_code(code, entry, found)
         if config.verify_guards_on_creation:
             self.modes.restore()  # the trace may have left the program's own mode behind
             failed = program.explain(self.args, self.fn)
@@ -444,6 +462,36 @@ class Conversion:
         for listener in records.LISTENERS:
             listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)
         return entry
+
+
+class LaterCode:
+    """Transformed code, encoded when somebody wants it: most entries never run it."""
+
+    def __init__(self, instructions: list[Instruction], template: types.CodeType, argnames: list[str], line: int, installed: tuple) -> None:
+        self._instructions = instructions
+        self._template = template
+        self._argnames = argnames
+        self._line = line
+        self._installed = installed
+
+    def __call__(self) -> types.CodeType:
+        recursion = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(recursion, 20_000))  # the program may be near its limit
+        try:
+            return self.holding(self.encoded())
+        finally:
+            sys.setrecursionlimit(recursion)
+
+    def encoded(self) -> types.CodeType:
+        for inst in self._instructions:
+            if inst.positions is None or inst.positions[0] is None:
+                inst.positions = (self._line, None, None, None)  # a frame without a line breaks those who print tracebacks
+        flags = self._template.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS)
+        return encode(self._instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags)
+
+    def holding(self, code: types.CodeType) -> types.CodeType:
+        """``code`` with the names that it uses, which live as long as it does."""
+        return code.replace(co_consts=(*code.co_consts, *self._installed))
 
 
 AGAIN: Any = object()
@@ -539,8 +587,9 @@ def _log_break(broken: GraphBreak) -> None:
         log.artifact("graph_breaks").debug("%s", Unsupported.from_break(broken))
 
 
-def _log_code(code: types.CodeType, new_code: types.CodeType, guards: list) -> None:
+def _log_code(code: types.CodeType, entry: Any, guards: list) -> None:
     if log.enabled("bytecode"):
+        new_code = entry.code
         for title, shown in (("ORIGINAL", code), ("MODIFIED", new_code)):
             text = io.StringIO()
             dis.dis(shown, file=text)

@@ -218,6 +218,10 @@ class _Handle:
             _HOOKS.remove(self._hook)
 
 
+def has_bytecode_hooks() -> bool:
+    return bool(_HOOKS)
+
+
 def apply_bytecode_hooks(old: types.CodeType, new: types.CodeType) -> types.CodeType:
     for hook in _HOOKS:
         replaced = hook(old, new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sysconfig
 import types
+from typing import Any
 
 import torch
 
@@ -34,6 +35,8 @@ _INLINE_STDLIB = tuple(
                           "statistics.py", "bisect.py", "heapq.py", "inspect.py", "string.py", "textwrap.py", "fractions.py")
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
+_DYNAMO = tuple(os.path.join(root, "_dynamo") for root in _TORCH)
+_OPTIM = tuple(os.path.join(root, "optim") for root in _TORCH)
 _MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
 # Their frames run the program with stand-ins for its values, or run it twice and count on the same operations.
 _COMPILERS = tuple(
@@ -63,7 +66,18 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None
-        return ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of the standard library")
+        reason = "random_call" if fn.__module__ == "random" else "untraceable_call"
+        return (reason, f"{fn.__module__}.{fn.__qualname__} of the standard library")
+    return None
+
+
+def unwrapped(fn: types.FunctionType) -> Any:
+    """Torch's own functions that ``torch._dynamo``, once imported, has put in wrappers to keep itself out (optimizers')."""
+    if not fn.__code__.co_filename.startswith(_DYNAMO):
+        return None
+    inner = fn.__dict__.get("_torchdynamo_orig_callable")
+    if isinstance(inner, types.FunctionType) and inner.__code__.co_filename.startswith(_OPTIM):
+        return inner
     return None
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
-from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR
+from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR, unknown
 from ..model.source import BUILTINS, pinned
 from ..model.value import (
     MISSING,
@@ -106,8 +106,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
     if is_builtin_method(method):
-        known = fn.cls.__module__ in _KNOWN_MODULES
-        raise GraphBreak("unsupported_builtin_method" if known else "unknown_c_function", f"a {fn.cls.__name__} called")
+        raise unknown(f"a {fn.cls.__name__} called", fn.cls.__module__)
     tx.state.waiting = waiting
     return call(tx, method, args, kwargs)
 
@@ -197,14 +196,11 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
         if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
-    known = value.__module__ in _KNOWN_MODULES or isinstance(owner, type) and owner.__module__ in _KNOWN_MODULES
-    raise GraphBreak("unsupported_builtin_method" if known else "unknown_c_function",
-                     f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."))
+    of_class = owner.__module__ if isinstance(owner, type) else ""
+    raise unknown(f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."), value.__module__, of_class)
 
 
 CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
-_KNOWN_MODULES = frozenset((None, "builtins", "math", "_operator", "operator", "itertools", "_functools", "functools", "_collections",
-                            "collections", "_abc"))
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
                     "delattr", "compile", "breakpoint", "__import__", "__build_class__", "iter", "next", "sum"))
@@ -241,7 +237,8 @@ def call_method(
             plain = None
         if plain is not None:
             return operators.fold(getattr(target.value, name), plain, named)
-    raise GraphBreak("unsupported_builtin_method", f"{obj.python_type().__name__}.{name}")
+    otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
+    raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)
 
 
 def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:
@@ -377,6 +374,11 @@ def inline_call(
     tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs, waiting: bool = False
 ) -> VariableTracker:
     """Trace into a Python function from outside."""
+    inner = UNWRAP[0](value) if UNWRAP else None
+    if inner is not None:
+        tx.state.guards.pin(fn.source or pinned(value), value)
+        tx.state.waiting = waiting
+        return call(tx, wrap_pinned(tx, inner), args, kwargs)
     other = REPLACED.get(value.__code__)
     if other is not None:
         source = tx.state.guards.pin(fn.source or pinned(value), value)
@@ -421,6 +423,7 @@ def inline_call(
 
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
+UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
 LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
 

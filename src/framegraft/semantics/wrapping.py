@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from ..errors import GraphBreak
-from ..model.dispatch import TENSOR
+from ..model.dispatch import TENSOR, unknown
 from ..model.source import Source, pinned
 from ..model.value import (
     MISSING,
@@ -190,7 +190,8 @@ class VariableBuilder:
         if owner is None or isinstance(owner, (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
             self.state.guards.pin(source, value)
             return ObjectVariable(value, type(value), source)
-        raise GraphBreak("unsupported_builtin_method", f"a bound method {value.__qualname__} made outside of the trace")
+        raise unknown(f"a bound method {value.__qualname__} made outside of the trace", type(owner).__module__,
+                      otherwise="unsupported_builtin_method")
 
     def _function(self, value: types.FunctionType, source: Source) -> VariableTracker:
         """Functions reached through locals or cells may be made anew at each call: guarded by their parts, not identity."""

@@ -85,6 +85,19 @@ class CaptureMode(FakeTensorMode):
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
 
+    def __enter__(self) -> CaptureMode:
+        """As torch's, without the flags that only torch.compile and modes of other kinds ask for."""
+        before = torch._C._unset_dispatch_mode(self._mode_key)
+        torch._C._set_dispatch_mode(self)
+        self.enter_stack.append(before)  # type: ignore[arg-type]
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        before: Any = self.enter_stack.pop()
+        torch._C._unset_dispatch_mode(self._mode_key)
+        if before is not None:
+            torch._C._set_dispatch_mode(before)
+
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         """False: torch would wrap ``__torch_dispatch__`` in what imports torch._dynamo at the first operation."""

@@ -16,6 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import increment_version
 from torch.utils._mode_utils import no_dispatch
 
+from . import layouts
+
 aten = torch.ops.aten
 _PLAIN = (bool, int, float)
 _DEFAULT = prims.ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT
@@ -278,4 +280,4 @@ def _table() -> dict[Any, _Rule]:
     return table
 
 
-RULES = _table()
+RULES = _table() | layouts.rules()

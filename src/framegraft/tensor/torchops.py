@@ -29,6 +29,7 @@ from ..model.value import (
 )
 from ..semantics import attributes, calls
 from ..semantics.wrapping import need_constant_deep, wrap_constant, wrap_pinned
+from . import layouts
 from .fake import DATA_DEPENDENT, FakeTensor
 
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
@@ -38,6 +39,8 @@ METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "s
                                "swapdims_", "as_strided_", "requires_grad_", "detach_", "rename_", "share_memory_",
                                "retain_grad", "backward", "register_hook", "register_post_accumulate_grad_hook",
                                "apply_", "map_", "map2_", "sparse_resize_", "pin_memory"))
+_AUTOGRAD = {"backward": "autograd_in_trace", "retain_grad": "autograd_in_trace", "register_hook": "hook_on_intermediate",
+             "register_post_accumulate_grad_hook": "hook_on_intermediate"}
 SCALARS = frozenset(("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
                      "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
                      "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
@@ -270,7 +273,10 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
                 raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
         with state.graph.mode:
-            if kind == "call_method":
+            result = layouts.whole(state.graph.mode, target, fake_args, fake_kwargs)
+            if result is not NotImplemented:
+                pass
+            elif kind == "call_method":
                 result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
             else:
                 result = target(*fake_args, **fake_kwargs)
@@ -406,7 +412,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     if name in SCALARS:
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
     if name in METADATA_CHANGING:
-        raise GraphBreak("unsupported_mutation", f"Tensor.{name}()")
+        raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
         values = [a.value for a in args if isinstance(a, ConstantVariable)]
         named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}

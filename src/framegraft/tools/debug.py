@@ -79,9 +79,10 @@ class Debug(Artefacts):
                 _native.set_skip(stepped.__func__.__code__, None, True)
         path = folder / "transformed.py"
         made = code_from_file(path, path.read_text(), entry.code) if path.exists() else None
-        if made is None:
+        if made is None and entry.graph is None and entry.quick is None:
             return
-        made = made.replace(co_consts=(*made.co_consts, *installed))
+        # Without the core's short cuts past the code: what runs is what the files say.
+        made = entry.code if made is None else made.replace(co_consts=(*made.co_consts, *installed))
         _native.set_skip(made, None, True)
         stepped = _native.Entry(entry.program, made, entry.globals, entry.ctx, entry.info, needs_hook=entry.info.broken is not None)
         if _native.remove_entry(code, entry):

@@ -73,15 +73,17 @@ def command(wanted: Any, console: Console) -> int:
     named = Named(wanted.function, wanted.backend) if wanted.function else None
     with in_place_of_torch_compile(), recorder:
         code = _run(wanted, named)
+    errors = Console(stderr=True, highlight=False, soft_wrap=True)
+    with errors.status("writing the report"):
+        data = recorder.data()
+        path = None if wanted.no_report else recorder.write(_output(wanted), data)
     if wanted.json == "-":
-        sys.stdout.write(json.dumps(recorder.data()) + "\n")
+        sys.stdout.write(json.dumps(data) + "\n")
     elif wanted.json:
-        pathlib.Path(wanted.json).write_text(json.dumps(recorder.data()))
-    if not wanted.no_report:
-        path = recorder.write(_output(wanted))
-        totals = recorder.data()["totals"]
-        text = Text.assemble(("framegraft: ", "bold"), f"{totals['graphs']} graphs, {totals['breaks']} breaks; report in {path}")
-        Console(stderr=True, highlight=False, soft_wrap=True).print(text)
+        pathlib.Path(wanted.json).write_text(json.dumps(data))
+    if path is not None:
+        totals = data["totals"]
+        errors.print(Text.assemble(("framegraft: ", "bold"), f"{totals['graphs']} graphs, {totals['breaks']} breaks; report in {path}"))
     return code
 
 

@@ -75,11 +75,11 @@ class Recorder(Collector):
         """Everything the page shows; plain JSON."""
         return _Data(self).build()
 
-    def write(self, path: str | os.PathLike[str]) -> pathlib.Path:
-        """Write the page; folders are made. Returns its absolute path."""
+    def write(self, path: str | os.PathLike[str], data: dict[str, Any] | None = None) -> pathlib.Path:
+        """Write the page, of ``data`` if that has been made; folders are made. Returns its absolute path."""
         target = pathlib.Path(path).resolve()
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(page(self.data()), encoding="utf-8")
+        target.write_text(page(self.data() if data is None else data), encoding="utf-8")
         return target
 
 
@@ -308,7 +308,8 @@ def start_from_environment(folder: str) -> None:
     def finish() -> None:
         recorder.__exit__()
         name = pathlib.Path(sys.argv[0] if sys.argv and sys.argv[0] else "python").stem or "python"
-        path = recorder.write(pathlib.Path(folder) / f"{name}_{os.getpid()}.html")
-        path.with_suffix(".json").write_text(json.dumps(recorder.data()), encoding="utf-8")
+        data = recorder.data()
+        path = recorder.write(pathlib.Path(folder) / f"{name}_{os.getpid()}.html", data)
+        path.with_suffix(".json").write_text(json.dumps(data), encoding="utf-8")
 
     atexit.register(finish)

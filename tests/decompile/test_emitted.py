@@ -1,0 +1,243 @@
+"""Transformed code and resume functions: their source reads well, and behaves the same in their place."""
+
+import sys
+import textwrap
+
+import pytest
+import torch
+
+import framegraft
+from framegraft.decompiler import decompile
+
+from .swap import recompiled
+
+
+def say(*args):
+    print(*args)
+
+
+def in_loop(x, n):
+    out = []
+    for i in range(n):
+        x = x + i
+        say("i", i)
+        out.append(x * 2)
+    return out
+
+
+def in_nested_loops(x, items):
+    for k, item in enumerate(items):
+        for j in range(2):
+            if item > j:
+                x = x + 1
+                say("in", k, j)
+                if item == 3:
+                    break
+                x = x * 2
+        else:
+            x = x - 1
+            continue
+        if k > 2:
+            break
+    else:
+        x = x + 100
+    return x
+
+
+def in_while(x, n):
+    while n:
+        n -= 1
+        x = x + 1
+        say(n)
+        x = x * 2
+    return x
+
+
+def in_while_with_continue(x, n):
+    while n:
+        n -= 1
+        x = x + 1
+        say(n)
+        if n == 2:
+            continue
+        x = x * 2
+    else:
+        say("else")
+    return x
+
+
+def in_with(x):
+    with torch.no_grad():
+        y = x * 2
+        say("no grad")
+        y = y + 1
+    return y, torch.is_grad_enabled()
+
+
+def in_try(x, bad):
+    try:
+        y = x.sin()
+        say("try")
+        if bad:
+            raise ValueError(bad)
+        z = y + 1
+    except ValueError as error:
+        say("caught", error)
+        z = x
+    finally:
+        say("finally")
+    return z
+
+
+def in_expression(x, d):
+    d["a"] = x + 1
+    return [x * 2, len(d), say("middle"), {"b": x + 3}], d
+
+
+def in_closure(x):
+    y = x + 1
+
+    def inner(z):
+        return y + z
+
+    say("made")
+    y = y * 2
+    return inner(x)
+
+
+def in_generator(x):
+    def squares(n):
+        for i in range(n):
+            say("yield", i)
+            yield x * i
+
+    return [y + 1 for y in squares(3)]
+
+
+def branch_on_data(x):
+    if x.sum() > 0:
+        return x + 1
+    return x - 1
+
+
+CASES = [
+    (in_loop, (torch.ones(2), 3)), (in_nested_loops, (torch.ones(2), [1, 2, 3, 4])), (in_while, (torch.ones(2), 4)),
+    (in_while_with_continue, (torch.ones(2), 4)),
+    (in_with, (torch.ones(2),)), (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
+    (in_closure, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
+]
+
+
+def plain(value):
+    return repr(value)
+
+
+@pytest.mark.parametrize("which", ["transformed", "resumed"])
+@pytest.mark.parametrize("fn,args", CASES, ids=lambda v: getattr(v, "__name__", ""))
+def test_behaves(fn, args, which, capsys):
+    import copy
+
+    want = plain(fn(*copy.deepcopy(args))), capsys.readouterr().out
+    seen = []
+
+    def swap(old, new):
+        code = new if which == "transformed" else old
+        if which == "resumed" and not old.co_name.startswith("<resume in "):
+            return None
+        seen.append(code)
+        return recompiled(code)
+
+    handle = framegraft.register_bytecode_hook(swap)
+    try:
+        compiled = framegraft.compile(fn, backend="eager")
+        for _ in range(2):
+            assert (plain(compiled(*copy.deepcopy(args))), capsys.readouterr().out) == want
+    finally:
+        handle.remove()
+    assert seen or which == "resumed"
+
+
+def resume_functions(fn, *args):
+    seen = []
+    handle = framegraft.register_bytecode_hook(lambda old, new: seen.append(old))
+    framegraft.compile(fn, backend="eager")(*args)
+    handle.remove()
+    return [decompile(code) for code in seen if code.co_name == f"<resume in {fn.__name__}>"]
+
+
+def test_the_rest_of_a_round_then_the_loop():
+    sources = resume_functions(in_loop, torch.ones(2), 2)
+    assert textwrap.dedent('''\
+        def __decompiled(___stack0, ___stack1, out, x):
+            out.append(x * 2)
+            for i in ___stack0:
+                x = x + i
+                say('i', i)
+                out.append(x * 2)
+            return out''') in [source.replace("\n    ___stack1\n", "\n") for source in sources]
+
+
+def test_while_goes_on():
+    (source, *_) = resume_functions(in_while, torch.ones(2), 3)
+    assert "while n:" in source and "__at" not in source
+
+
+def test_with_statement_goes_on():
+    (source, *_) = resume_functions(in_with, torch.ones(2))
+    assert "except BaseException as" in source and "(None, None, None)" in source and "__at" not in source
+
+
+def test_transformed_code_reads_well():
+    codes = []
+    handle = framegraft.register_bytecode_hook(lambda old, new: codes.append(new))
+    framegraft.compile(branch_on_data, backend="eager")(torch.ones(2))
+    handle.remove()
+    lines = decompile(codes[0]).splitlines()
+    assert lines[0] == "def branch_on_data(x):"
+    assert lines[2].startswith("    if ") and lines[3].startswith("        return __resume_at_") and lines[4].startswith("    return __resume_at_")
+
+
+class LetsThrough:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        return False
+
+
+def raises_in_with(x):
+    y = x + 1
+    with LetsThrough():
+        try:
+            raise KeyError(y.shape)
+        except KeyError as error:
+            raise ValueError("v") from error
+
+
+def contexts(error):
+    found = []
+    while error is not None and len(found) < 9:
+        found.append(repr(error))
+        error = error.__context__
+    return found
+
+
+@pytest.mark.parametrize("which", ["transformed", "resumed"])
+def test_handled_exceptions_are_the_same(which):
+    """Wherever a break falls, nothing is being handled that was not before."""
+
+    def swap(old, new):
+        if which == "transformed":
+            return recompiled(new)
+        return recompiled(old) if old.co_name.startswith("<resume in ") else None
+
+    want = ["ValueError('v')", "KeyError(torch.Size([2]))"]
+    for n in range(1, 30):
+        framegraft.reset()
+        handle = framegraft.register_bytecode_hook(swap)
+        with framegraft.config.patch(force_break_at=n):
+            with pytest.raises(ValueError) as caught:
+                framegraft.compile(raises_in_with, backend="eager")(torch.ones(2))
+        handle.remove()
+        assert contexts(caught.value) == want, n
+        assert sys.exc_info() == (None, None, None)
