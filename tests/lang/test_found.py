@@ -359,3 +359,24 @@ def test_duplicate_key_of_a_pattern(d):
     match d:
         case {Keys.KEY: y, "a": z}:
             return y, z
+
+
+@differential(lambda: ([1, 2],))
+def test_exhausted_iterator_of_a_list_that_grows(items):
+    iterator = iter(items)
+    first = list(iterator)
+    items.append(3)
+    return first, list(iterator), iterator
+
+
+@differential(lambda: ([1, 2],))
+def test_value_sent_through_to_an_iterator(items):
+    def delegating():
+        yield from items
+
+    made = delegating()
+    next(made)
+    try:
+        made.send(3)
+    except AttributeError as error:
+        return str(error)

@@ -555,7 +555,9 @@ def bind_arguments(
 
 def send(tx: Any, receiver: VariableTracker, value: VariableTracker) -> tuple[bool, VariableTracker]:
     """SEND: (True, result) when the receiver is exhausted, else (False, yielded)."""
-    if isinstance(receiver, GeneratorVariable):
+    if type(receiver) is GeneratorVariable:
         return iteration.resume(tx, receiver, value)
+    if not (isinstance(value, ConstantVariable) and value.value is None):  # not all iterators have send()
+        return False, realize(call(tx, attributes.get_attr(tx, receiver, "send"), [value], {}), tx.state)
     item = iteration.next_item(tx, receiver)
     return (True, NONE) if item is None else (False, item)

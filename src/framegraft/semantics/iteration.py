@@ -105,6 +105,8 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
             assert isinstance(iterator.origin, DictVariable)
             key, value = iterator.origin.items[containers.hash_key(tx, item)]
             return value if iterator.view == "values" else TupleVariable([key, value])
+        if isinstance(iterator.origin, ListVariable) and iterator.kind is not _BACKWARDS:
+            iterator.items, iterator.index, iterator.origin = [], 0, None  # it lets go of the list: what is added comes too late
         return None
     if isinstance(iterator, CombinedIteratorVariable):
         tx.state.dirty += 1
