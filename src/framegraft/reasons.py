@@ -364,11 +364,11 @@ def f(x):
 framegraft.config.cache_size_limit = 2
 
 @framegraft.compile(backend="eager")
-def f(x, times=0):
-    return x * times
+def f(x, how):
+    return x.sum() if how == "sum" else x.mean()
 
-for times in range(4):
-    f(torch.ones(3), times)
+for how in ("sum", "mean", "average", "middle"):
+    f(torch.ones(3), how)
 """,
     ),
     Reason(

@@ -351,12 +351,12 @@ def test_recursion_errors_stay_recursion_errors():
     assert len(made.misses) == 1, "a call that is too deep is no reason to capture again"
 
 
-def test_recursion_errors_in_guards():
+def test_endless_recursion_in_guards():
+    """When half of the frames are used up, calls run as written."""
     made = Compiled(fresh(lambda x: x))
     entry = made.entry(guards=argument(("PY", lambda x: made.call(x))))
     _native.add_entry(made.fn.__code__, entry)
-    with pytest.raises(RecursionError):
-        made.call(1)
+    assert made.call(1) == 1
     assert not made.misses
 
 
