@@ -364,7 +364,7 @@ def f(x):
 framegraft.config.cache_size_limit = 2
 
 @framegraft.compile(backend="eager")
-def f(x, how):
+def f(x, how="sum"):
     return x.sum() if how == "sum" else x.mean()
 
 for how in ("sum", "mean", "average", "middle"):
