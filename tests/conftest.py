@@ -74,6 +74,11 @@ def clean_state(request):
         with decompiled(request.config.getoption("--decompiled")):
             yield
         framegraft.reset()
+        depth = torch.autocast_increment_nesting() - 1
+        torch.autocast_decrement_nesting()
+        for _ in range(depth):
+            torch.autocast_decrement_nesting()
+        assert depth == 0, f"autocast regions left open: {depth}"
     log.reset_logs()
     torch.set_grad_enabled(grad)
     torch.set_default_dtype(dtype)

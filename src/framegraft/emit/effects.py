@@ -236,7 +236,7 @@ def restore_modes(cg: Codegen, state: Any) -> None:
     graph = state.graph
     calls = Modes().changes_since(graph.modes) if graph.changes_modes else []
     step = torch.autocast_increment_nesting if graph.nesting > 0 else torch.autocast_decrement_nesting
-    for fn, *args in [*calls, *[(step,)] * abs(graph.nesting)]:
+    for fn, *args in [*calls, *[(step,)] * max(graph.nesting, -graph.nesting)]:
         cg.load_object(fn)
         for arg in args:
             cg.load_object(arg)

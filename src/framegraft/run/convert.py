@@ -252,8 +252,10 @@ class Conversion:
             nesting = state.graph.nesting
             state.release()
             self.modes.restore()
-            for _ in range(abs(nesting)):
-                (torch.autocast_decrement_nesting if nesting > 0 else torch.autocast_increment_nesting)()
+            for _ in range(nesting):
+                torch.autocast_decrement_nesting()
+            for _ in range(-nesting):
+                torch.autocast_increment_nesting()
             torch.set_rng_state(rng)
             sys.setrecursionlimit(recursion)
 
