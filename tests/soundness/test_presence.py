@@ -1,5 +1,10 @@
 """Names that the trace found but never looked at: they must still be there in the next call."""
 
+import builtins
+import warnings
+
+import framegraft
+
 from .harness import X, module, outcome, probe
 
 
@@ -67,3 +72,36 @@ def test_global_made_and_deleted(C):
     first = outcome(lambda: f(X()))
     m.g = 5
     return first, outcome(lambda: f(X())), "g" in vars(m)
+
+
+class Key:
+    """A key of builtins that runs code of the program when names are looked up, and draws from an iterator then."""
+
+    def __init__(self, name, iterator):
+        self.name, self.iterator = name, iterator
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __eq__(self, other):
+        [*self.iterator]
+        return other == self.name
+
+
+def test_code_of_the_program_that_guards_run():
+    names, original = builtins.__dict__, iter
+
+    def reduced(items):
+        it = original(items)
+        del names["iter"]
+        names[Key("iter", it)] = original
+        return it.__reduce__()
+
+    try:
+        # Framegraft needs iter(), too: frames that it cannot capture meanwhile run as they are.
+        with warnings.catch_warnings(action="ignore"), framegraft.config.patch(raise_internal_errors=False), framegraft.optimize("eager"):
+            for _ in range(3):
+                assert reduced("xyz") == (original, ("",))
+    finally:
+        names.pop("iter", None)
+        names["iter"] = original

@@ -199,7 +199,9 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     }
     FgInputs inputs;
     fg_inputs_init(&inputs);
+    shielded++; /* code of the program that guards run (an __eq__) would be guarded in its turn, without end */
     FgEntry *entry = extra ? fg_lookup(extra, thread.ctx, fn, args, n, &inputs) : NULL;
+    shielded--;
     if (!entry && extra && PyErr_Occurred())
         return NULL;
     if (!entry && thread.mode == FG_HOOK && thread.miss) {
