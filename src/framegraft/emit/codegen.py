@@ -162,10 +162,6 @@ def new_generator(code: Any, scope: dict, args: tuple, started: bool, finished: 
     return made
 
 
-def new_cell() -> types.CellType:
-    return types.CellType()
-
-
 class Codegen:
     """Emits instructions into ``out``. Values used more than once live in temporaries."""
 
@@ -421,13 +417,7 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.op("LOAD_ATTR", t.kind)
         cg.call(0)
         return
-    if isinstance(t, StructVariable):
-        cg.load_object(t.cls)
-        cg.load(t.payload)  # type: ignore[arg-type]
-        cg.call(1)
-        cg.store_temp(t)
-        return
-    if t.cls is types.MappingProxyType:
+    if isinstance(t, StructVariable) or t.cls is types.MappingProxyType:
         cg.load_object(t.cls)
         cg.load(t.payload)  # type: ignore[arg-type]
         cg.call(1)

@@ -9,6 +9,7 @@ from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
 from ..interp.frame import origin_of
+from ..interp.state import unbound_error
 from ..interp.unwind import PreviousException
 from ..model.source import Source, instr
 from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
@@ -24,9 +25,7 @@ CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
 
 def raise_unbound(name: str, free: bool) -> None:
     """Called by transformed code, which keeps cells in locals: what LOAD_DEREF does with an empty cell."""
-    if free:
-        raise NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
-    raise UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
+    raise unbound_error(name, free)
 
 
 class Part:
@@ -59,7 +58,6 @@ class Segment:
         self.root = frames[0]
         self.frames = frames
         self.cg = Codegen(state, names)
-        self.names = names
         self.fresh = fresh  # (prefix) -> a name that is not in the root's globals
         self.make_resume = make_resume  # (code, offset, globals) -> name of the resume function in the root's globals
         self.graph_call: Instruction | None = None

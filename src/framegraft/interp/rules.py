@@ -24,7 +24,7 @@ from ..model.value import (
 from ..semantics import core
 from .frame import InstructionTranslator as Tx
 from .frame import origin_of, rule
-from .state import realize, user_error
+from .state import realize, unbound_error, user_error
 
 
 @rule("POP_TOP")
@@ -52,14 +52,17 @@ def load_const(tx: Tx, inst: Instruction) -> None:
         tx.stack.append(constant(value))
 
 
+def _unbound(name: str, free: bool = False) -> UserRaise:
+    error = unbound_error(name, free)
+    return UserRaise(user_error(type(error), *error.args))
+
+
 @rule("LOAD_FAST")
 def load_fast(tx: Tx, inst: Instruction) -> None:
     try:
         tx.stack.append(tx.locals[inst.arg])
     except KeyError:
-        raise UserRaise(
-            user_error(UnboundLocalError, f"cannot access local variable '{inst.arg}' where it is not associated with a value")
-        ) from None
+        raise _unbound(inst.arg) from None
 
 
 @rule("STORE_FAST")
@@ -70,20 +73,14 @@ def store_fast(tx: Tx, inst: Instruction) -> None:
 @rule("DELETE_FAST")
 def delete_fast(tx: Tx, inst: Instruction) -> None:
     if tx.locals.pop(inst.arg, None) is None:
-        raise UserRaise(
-            user_error(UnboundLocalError, f"cannot access local variable '{inst.arg}' where it is not associated with a value")
-        )
+        raise _unbound(inst.arg)
 
 
 def _cell_contents(tx: Tx, name: str) -> VariableTracker:
     cell = tx.cells[name]
     value = core.cell_contents(tx, cell)
     if value is MISSING:
-        if name in origin_of(tx.code).co_freevars:
-            text = f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope"
-            raise UserRaise(user_error(NameError, text))
-        text = f"cannot access local variable '{name}' where it is not associated with a value"
-        raise UserRaise(user_error(UnboundLocalError, text))
+        raise _unbound(name, name in origin_of(tx.code).co_freevars)
     return value
 
 

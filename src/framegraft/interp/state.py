@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
@@ -138,7 +140,20 @@ def line_of(positions: Any) -> int:
     return positions[0] if positions and positions[0] else 0
 
 
-def recursion_room() -> None:
-    """Tracing nests a handful of Python frames per traced frame."""
-    if sys.getrecursionlimit() < 20_000:
-        sys.setrecursionlimit(20_000)
+@contextlib.contextmanager
+def recursion_room() -> Iterator[None]:
+    """Tracing nests a handful of Python frames per traced frame, and the program may be near its limit."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 20_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+
+def unbound_error(name: str, free: bool = False) -> NameError:
+    """What the interpreter raises for a variable without a value (CPython: format_exc_check_arg, format_exc_unbound)."""
+    if free:
+        return NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
+    return UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
+

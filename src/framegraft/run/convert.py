@@ -38,7 +38,7 @@ from ..errors import (
 from ..interp import frame as frames
 from ..interp import rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp.frame import origin_of
-from ..interp.state import TraceState
+from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
@@ -214,7 +214,8 @@ class Conversion:
         first = _next_number
         for _attempt in range(MAX_ATTEMPTS):
             try:
-                made = self._attempt()
+                with recursion_room():
+                    made = self._attempt()
             except BackendCompilerFailed as failed:
                 if self.fixed_floats or not wants_fixed_floats(failed.__cause__):
                     raise
@@ -229,9 +230,7 @@ class Conversion:
     # -- one attempt
 
     def _attempt(self) -> Any:
-        recursion = sys.getrecursionlimit()
         rng = torch.get_rng_state()
-        sys.setrecursionlimit(max(recursion, 20_000))
         self.capture.attempts += 1
         state, root = self._start()
         try:
@@ -257,7 +256,6 @@ class Conversion:
             for _ in range(-nesting):
                 torch.autocast_increment_nesting()
             torch.set_rng_state(rng)
-            sys.setrecursionlimit(recursion)
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
@@ -505,12 +503,8 @@ class LaterCode:
         self._installed = installed
 
     def __call__(self) -> types.CodeType:
-        recursion = sys.getrecursionlimit()
-        sys.setrecursionlimit(max(recursion, 20_000))  # the program may be near its limit
-        try:
+        with recursion_room():
             return self.holding(self.encoded())
-        finally:
-            sys.setrecursionlimit(recursion)
 
     def encoded(self) -> types.CodeType:
         for inst in self._instructions:

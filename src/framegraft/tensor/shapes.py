@@ -148,11 +148,19 @@ def _where(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     return _fresh(mode, tensors, args[1].dtype)
 
 
-def _cat(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
+def _joined(mode: Any, args: tuple[Any, ...], kwargs: dict) -> tuple[Any, int]:
+    """The tensors that ``cat`` or ``stack`` joins, and along which dimension; no tensors where that is not plain."""
     parts = tuple(args[0])
     tensors = _tensors(mode, parts)
     dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
     if tensors is None or len(tensors) != len(parts) or type(dim) is not int or set(kwargs) - {"dim"}:
+        return (), 0
+    return tensors, dim
+
+
+def _cat(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
+    tensors, dim = _joined(mode, args, kwargs)
+    if not tensors:
         return NotImplemented
     first, device = tensors[0], _device(tensors)
     rank = first.dim()
@@ -180,10 +188,8 @@ def _masked_fill(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 
 def _stack(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    parts = tuple(args[0])
-    tensors = _tensors(mode, parts)
-    dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
-    if tensors is None or len(tensors) != len(parts) or type(dim) is not int or set(kwargs) - {"dim"}:
+    tensors, dim = _joined(mode, args, kwargs)
+    if not tensors:
         return NotImplemented
     first, device = tensors[0], _device(tensors)
     rank = first.dim() + 1
