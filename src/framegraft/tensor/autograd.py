@@ -71,6 +71,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
     before = (graph.call_count, graph.changes_modes, graph.may_raise, set(graph.graph.nodes))
     grad = torch.is_grad_enabled()
     state.pure += 1
+    state.scratch.add(id(context))
     torch._C._set_grad_enabled(False)
     try:
         forward = attributes.get_attr(tx, owner, "forward")
@@ -80,6 +81,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
     finally:
         torch._C._set_grad_enabled(grad)
         state.pure -= 1
+        state.scratch.discard(id(context))
     graph.call_count, graph.changes_modes, graph.may_raise = before[:3]
     for node in reversed(list(graph.graph.nodes)):
         if node not in before[3] and node.op != "placeholder":
