@@ -29,9 +29,9 @@ _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
     """``compile_one`` of the graph, or of each of its parts."""
     labels = _labels(gm)
-    runs = [] if labels is None else _runs(gm, labels)
+    runs = _runs(gm, labels)
     if not 1 < len(runs) <= _MAX_PARTS or not _separable(gm, runs):
-        recurrent = labels is not None and _EAGER in labels.values()
+        recurrent = _EAGER in labels.values()
         if recurrent and len(runs) == 1:
             return gm.forward
         with _unrolled() if recurrent else contextlib.nullcontext():
@@ -63,8 +63,8 @@ def _differentiable(node: Node) -> bool:
     return any(isinstance(v, torch.Tensor) and v.requires_grad for v in (value if isinstance(value, (list, tuple)) else (value,)))
 
 
-def _labels(gm: GraphModule) -> dict[Node, int] | None:
-    """What each operation on tensors that require gradients belongs to; None where the graph has no two of these."""
+def _labels(gm: GraphModule) -> dict[Node, int]:
+    """What each operation on tensors that require gradients belongs to; empty where the graph has no two of these."""
     roots: dict[Node, Node] = {}
 
     def root(node: Node) -> Node:
@@ -74,7 +74,7 @@ def _labels(gm: GraphModule) -> dict[Node, int] | None:
 
     outputs: Any = gm.graph.output_node().args[0]
     if not any(isinstance(o, Node) and _differentiable(o) for o in outputs):
-        return None
+        return {}
     eager = [n for n in gm.graph.nodes if n.target in _RECURRENT]
     for node in gm.graph.nodes:
         if node.op not in ("placeholder", "output") and _differentiable(node):
@@ -84,7 +84,7 @@ def _labels(gm: GraphModule) -> dict[Node, int] | None:
                     roots[root(used)] = node
     ends = {root(o) for o in outputs if isinstance(o, Node) and o in roots}
     if len(ends) < 2 and not eager:
-        return None
+        return {}
     numbers = {end: number for number, end in enumerate(ends)}
     labels = {node: numbers[root(node)] for node in roots if root(node) in numbers}
     return {**labels, **dict.fromkeys(eager, _EAGER)}

@@ -105,7 +105,7 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set\n{why}")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, fn, args, entries, len(entries), "cache_size_limit")
-    if records.CONVERSIONS.get(code, 0) >= config.accumulated_cache_size_limit:
+    if records.CONVERSIONS[code] >= config.accumulated_cache_size_limit:
         return _over_limit(ctx, fn, args, entries, records.CONVERSIONS[code], "accumulated_cache_size_limit")
     capture = records.begin(code, entries, args, fn)
     try:
@@ -163,7 +163,7 @@ def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, co
     if ctx.fullgraph:
         raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.{setting})")
     if code not in records.WARNED:
-        records.WARNED.add(code)
+        records.WARNED[code] = 1
         text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
                 f"({getattr(config, setting)}); further calls that fit no entry run in eager mode. "
                 "framegraft.set_logs(recompiles=True) tells why it was captured so often")
@@ -494,7 +494,7 @@ class Conversion:
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
-        records.CONVERSIONS[code] = records.CONVERSIONS.get(code, 0) + 1
+        records.CONVERSIONS[code] += 1
         self.capture.entered(info, len(found))
         for listener in records.LISTENERS:
             listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)
