@@ -22,6 +22,7 @@ from ..backends.registry import call_backend
 from ..backends.tracing import refuses_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
+from ..emit.effects import changed_objects
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
 from ..errors import (
@@ -484,7 +485,7 @@ class Conversion:
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
-        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen)
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state))
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(code, entry, found)
