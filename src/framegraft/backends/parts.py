@@ -10,13 +10,16 @@ Cuts are only made between operations, never in another order, and only where pa
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import operator
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 
+from .. import config
 from ..tensor.modes import SWITCHES
 
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
@@ -29,17 +32,18 @@ _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
     """``compile_one`` of the graph, or of each of its parts."""
     labels = _labels(gm)
-    runs = _runs(gm, labels)
-    if not 1 < len(runs) <= _MAX_PARTS or not _separable(gm, runs):
+    starts = _bucket_starts(gm, example_inputs) if config.split_ddp_graphs else set()
+    runs = _runs(gm, labels, starts)
+    if not 1 < len(runs) <= _MAX_PARTS + len(starts) or not _separable(runs):
         recurrent = _EAGER in labels.values()
         if recurrent and len(runs) == 1:
             return gm.forward
         with _unrolled() if recurrent else contextlib.nullcontext():
             return compile_one(gm, example_inputs)
     made = _Parts(gm, list(example_inputs))
-    for label, nodes in runs:
-        cut = {node for node, other in labels.items() if other not in (label, _EAGER) and label != _EAGER}
-        made.add(nodes, cut, None if label == _EAGER else compile_one)
+    for run in runs:
+        cut = {node for node, other in labels.items() if other not in (run.label, _EAGER) and run.label not in (None, _EAGER)}
+        made.add(run.nodes, cut, None if run.label == _EAGER else compile_one)
     return made
 
 
@@ -90,33 +94,57 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
     return {**labels, **dict.fromkeys(eager, _EAGER)}
 
 
-def _runs(gm: GraphModule, labels: dict[Node, int]) -> list[tuple[int, list[Node]]]:
-    """The operations in order, cut where the label changes; those without one stay with their neighbours."""
-    runs: list[tuple[int, list[Node]]] = []
-    current: int | None = None
+def _bucket_starts(gm: GraphModule, example_inputs: Sequence[Any]) -> set[Node]:
+    """Operations before which a bucket of gradients is full: the backward pass comes from the end of the graph."""
+    distributed: Any = sys.modules.get("torch.nn.parallel.distributed")
+    module = distributed.DistributedDataParallel._get_active_ddp_module() if distributed is not None else None
+    if module is None:
+        return set()
+    ignored = module.parameters_to_ignore
+    sizes = {id(p): p.numel() * p.element_size() for name, p in module.module.named_parameters() if p.requires_grad and name not in ignored}
+    places = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    waiting = {n: sizes[id(p)] for n, p in zip(places, example_inputs, strict=True) if id(p) in sizes}
+    limit = min(torch.distributed._DEFAULT_FIRST_BUCKET_BYTES, module.bucket_bytes_cap)  # type: ignore[attr-defined]
+    starts, filled = set(), 0
+    for node in reversed(gm.graph.nodes):
+        for parameter in node.all_input_nodes if node.op.startswith("call_") else ():
+            filled += waiting.pop(parameter, 0)
+        if filled >= limit and waiting:
+            starts.add(node)
+            filled, limit = 0, module.bucket_bytes_cap
+    return starts
+
+
+@dataclasses.dataclass
+class _Run:
+    """Operations that follow each other; ``label`` as long as one of them has one."""
+
+    label: int | None
+    nodes: list[Node]
+
+
+def _runs(gm: GraphModule, labels: dict[Node, int], starts: set[Node]) -> list[_Run]:
+    """The operations in order, cut at ``starts`` and where the label changes; those without one stay with their neighbours."""
+    runs: list[_Run] = []
     for node in gm.graph.nodes:
         if node.op in ("placeholder", "output"):
             continue
-        label = labels.get(node)
-        if node.target is operator.getitem and isinstance(node.args[0], Node) and isinstance(_value(node.args[0]), (list, tuple)):
-            label = None if runs and node.args[0] in runs[-1][1] else label
-        elif label is None and current == _EAGER:
-            label = current = None
-            runs.append((_EAGER - 1, []))
-        if not runs or label is not None and current is not None and label != current:
-            runs.append((_EAGER - 1 if label is None else label, []))
-        elif label is not None and current is None and label == _EAGER:
-            runs.append((label, []))
-        elif label is not None and current is None:
-            runs[-1] = (label, runs[-1][1])
-        current = label if label is not None else current
-        runs[-1][1].append(node)
+        label, last = labels.get(node), runs[-1] if runs else None
+        if last is not None and node.target is operator.getitem and node.args[0] in last.nodes:
+            last.nodes.append(node)  # tuples stay inside
+            continue
+        if (last is None or node in starts or (label == _EAGER) != (last.label == _EAGER)
+                or label is not None and last.label is not None and label != last.label):
+            runs.append(_Run(label, []))
+        elif last.label is None:
+            last.label = label
+        runs[-1].nodes.append(node)
     return runs
 
 
-def _separable(gm: GraphModule, runs: list[tuple[int, list[Node]]]) -> bool:
+def _separable(runs: list[_Run]) -> bool:
     """Whether parts share nothing but values: no switches of torch, nothing written that another part sees."""
-    part = {node: i for i, (_, nodes) in enumerate(runs) for node in nodes}
+    part = {node: i for i, run in enumerate(runs) for node in run.nodes}
     for node, mine in part.items():
         if node.op == "get_attr" or node.target in SWITCHES:
             return False

@@ -15,6 +15,7 @@ from .. import _native, api
 from ..errors import ExportError, Unsupported, describe_break
 from ..run import records
 
+
 def _refuse_changes(entries: list) -> None:
     for entry in entries:
         if entry.info.changes:
