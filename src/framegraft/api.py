@@ -39,8 +39,8 @@ class Context:
         """Called by the native core when no entry fits."""
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
-        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
-            return None  # a mode would see the operations of the trace itself
+        if _operations_are_watched():
+            return None
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
             _native.set_skip(code, None, how)
             return None
@@ -53,6 +53,13 @@ class Context:
             return converter.convert(self, fn, args)
         finally:
             _native.set_mode(*old)
+
+
+def _operations_are_watched() -> bool:
+    """Whether a mode, a transform of torch.func or a ``__torch_dispatch__`` would see the operations of the trace itself."""
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+                or torch._C._functorch.maybe_current_level() is not None
+                or torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode))
 
 
 def context_for(backend: Any, fullgraph: bool, dynamic: bool | None, mode: Any = None, options: Any = None) -> Context:

@@ -55,7 +55,8 @@ class TraceState:
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
-        self.pure = 0  # above 0, nothing from outside may be changed
+        self.pure = ""  # the region that is traced, in which nothing from outside may be changed: regions.py
+        self.older: dict[int, VariableTracker] = {}  # what was there before the region
         self.rescued = False  # an operation that may raise stands where the program would catch it
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
@@ -78,8 +79,8 @@ class TraceState:
         return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 
     def mark_mutated(self, tracker: VariableTracker) -> None:
-        if self.pure:
-            raise GraphBreak("unsupported_mutation", "a side effect inside of an autograd.Function")
+        if self.pure and (tracker.source is not None or id(tracker) in self.older):
+            raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
         self.dirty += 1
         self.mutated.setdefault(id(tracker), tracker)
 

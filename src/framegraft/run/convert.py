@@ -45,7 +45,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
+from ..tensor import autograd, checkpoint, classes, modules, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import Policy

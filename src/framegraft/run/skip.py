@@ -26,7 +26,9 @@ _INLINE = tuple(
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
               "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
-              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
+              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/",
+              "signal/windows/", "_linalg_utils.py", "_lowrank.py", "_functorch/functional_call.py", "testing/_internal/",
+              "utils/data/_utils/collate.py")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(

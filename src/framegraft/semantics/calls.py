@@ -208,6 +208,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     raise unknown(f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."), value.__module__, of_class)
 
 
+NOT_PURE = frozenset(("__reduce__", "__reduce_ex__", "__enter__", "__exit__"))  # methods of constants; a torch.device is a context
 CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
@@ -242,7 +243,7 @@ def call_method(
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
                 return result
-    if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
+    if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:
             plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
             named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}

@@ -80,9 +80,6 @@ def _lazy_module(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("unsupported_attribute", f"torch.{name}")
     getattr(torch, name)
     raise Restart(f"torch.{name} was loaded")
-_answers(False, torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
-         torch.overrides.has_torch_function_variadic, torch._C._has_torch_function, torch._C._has_torch_function_unary,
-         torch._C._has_torch_function_variadic)
 
 
 def _state_query(*functions: Any) -> None:

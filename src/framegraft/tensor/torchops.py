@@ -281,6 +281,7 @@ PLAIN_OPERATORS: dict[Any, Any] = {
 def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     """Add a node for the operation and wrap what it gives."""
     state = tx.state
+    name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
     unwrap = Unwrapper(tx)
@@ -295,7 +296,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
         if _caught_here(state):
             state.rescued = True
             if not state.rescue:
-                raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
+                raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
     try:
         mode = state.graph.mode
         with state.graph.propagating():
@@ -308,12 +309,12 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
                 result = target(*fake_args, **fake_kwargs)
     except DATA_DEPENDENT as error:
         reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
-        raise GraphBreak(reason, f"{getattr(target, '__name__', target)}: {error}") from None
+        raise GraphBreak(reason, f"{name}: {error}") from None
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError, OverflowError) as error:
         if symbolic.is_data_dependent(error):
-            raise GraphBreak("dynamic_output_shape", f"{getattr(target, '__name__', target)}: {symbolic.asked(error)}") from None
+            raise GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}") from None
         # Eager words the error best, and may not even raise it: run the operation for real.
-        raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
+        raise GraphBreak("fake_tensor_failure", f"{name}: {error}") from None
     state.dirty += 1
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
@@ -323,7 +324,10 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     for tracker, old in before:
         if _metadata(tracker.fake) != old and tracker.source is not None:
             state.graph.graph.erase_node(node)
-            raise GraphBreak("unsupported_mutation", f"{target} changes the metadata of an input")
+            raise GraphBreak("unsupported_mutation", f"{name} changes the metadata of an input")
+    for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
+        if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
+            return given
     return wrap_result(tx, node, result, unwrap)
 
 
