@@ -79,6 +79,10 @@ class RecompileLimitExceeded(RecompileError):
     """A code object reached ``config.cache_size_limit`` entries where falling back to eager is not allowed."""
 
 
+class DoubleBackwardError(FramegraftError, RuntimeError):
+    """A second derivative of a graph whose compiler knows the first one only."""
+
+
 class Unsupported(FramegraftError):
     """A graph break where none is allowed (``nopython=True`` or ``fullgraph=True``).
 

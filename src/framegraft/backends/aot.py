@@ -15,6 +15,7 @@ from torch.fx import GraphModule
 
 from .eager import warn_ignored
 from .tracing import backend_context, symbolic_inputs
+from .twice import twice_differentiable
 
 
 def boxed_nop(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
@@ -32,7 +33,7 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
     settings.setdefault("inference_compiler", forward)
     settings.setdefault("keep_inference_input_mutations", True)
     with backend_context(gm):
-        return aot_module_simplified(gm, symbolic_inputs(gm, example_inputs), **settings)
+        return twice_differentiable(aot_module_simplified(gm, symbolic_inputs(gm, example_inputs), **settings), gm)
 
 
 def aot_eager(

@@ -13,6 +13,7 @@ from torch.fx import GraphModule
 
 from ..errors import ConfigError
 from .tracing import backend_context, own_copy, symbolic_inputs
+from .twice import twice_differentiable
 
 
 class InductorBackend:
@@ -29,7 +30,7 @@ class InductorBackend:
             inputs = symbolic_inputs(gm, example_inputs)
             compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=self.config_patches or None)
         # It comes wrapped to keep the other frame evaluation hook out, at a cost per call; ours skips torch's frames.
-        return getattr(compiled, "_torchdynamo_orig_callable", compiled)
+        return twice_differentiable(getattr(compiled, "_torchdynamo_orig_callable", compiled), gm)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InductorBackend) and self.config_patches == other.config_patches

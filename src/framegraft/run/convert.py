@@ -232,6 +232,8 @@ class Conversion:
     def _attempt(self) -> Any:
         rng = torch.get_rng_state()
         self.capture.attempts += 1
+        for planned in self.planned.values():
+            planned.settle()  # a compiler may have ended the attempt before
         state, root = self._start()
         try:
             try:
@@ -397,6 +399,7 @@ class Conversion:
         try:
             values = [t.value for t in graph.inputs]
             changed = graph.changed_inputs()
+            module.meta["unrepeatable"] = graph.unrepeatable()
             only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
             frame, index = self.capture.frame, self.capture.index
             with compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index))), only_inputs:

@@ -38,6 +38,7 @@ _INLINE_STDLIB = tuple(
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _DYNAMO = tuple(os.path.join(root, "_dynamo") for root in _TORCH)
+_COMPILE_PY = tuple(root + "_compile.py" for root in _TORCH)
 _OPTIM = tuple(os.path.join(root, "optim") for root in _TORCH)
 _MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
 # Their frames run the program with stand-ins for its values, or run it twice and count on the same operations.
@@ -74,10 +75,14 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
 
 
 def unwrapped(fn: types.FunctionType) -> Any:
-    """Torch's own functions that ``torch._dynamo``, once imported, has put in wrappers to keep itself out (optimizers')."""
-    if not fn.__code__.co_filename.startswith(_DYNAMO):
+    """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported."""
+    path = fn.__code__.co_filename
+    if path.startswith(_DYNAMO):
+        inner = fn.__dict__.get("_torchdynamo_orig_callable")
+    elif path in _COMPILE_PY:
+        inner = fn.__dict__.get("__wrapped__")
+    else:
         return None
-    inner = fn.__dict__.get("_torchdynamo_orig_callable")
     if isinstance(inner, types.FunctionType) and inner.__code__.co_filename.startswith(_OPTIM):
         return inner
     return None

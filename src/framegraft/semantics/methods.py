@@ -16,9 +16,11 @@ from ..model.value import (
     ConstantVariable,
     DictVariable,
     ExceptionVariable,
+    FunctionVariable,
     GeneratorVariable,
     IteratorVariable,
     ListVariable,
+    MethodVariable,
     ObjectVariable,
     SetVariable,
     TupleVariable,
@@ -561,4 +563,12 @@ def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs
     return obj
 
 
-FUNCTION_GET = types.FunctionType.__get__
+@method(ObjectVariable, "__get__")
+@method(FunctionVariable, "__get__")
+def function_get(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker | None:
+    """A Python function as a method of an object (Objects/funcobject.c, func_descr_get)."""
+    if obj.python_type() is not types.FunctionType or not args:
+        return None
+    if isinstance(args[0], ConstantVariable) and args[0].value is None:
+        return obj if len(args) > 1 and is_class(args[1]) else None
+    return MethodVariable(obj, args[0])

@@ -121,7 +121,13 @@ class OutputGraph:
 
     def repeatable(self) -> bool:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
-        return not self.mode.random and not any(self._is_changed(*pair) for pair in self._versions)
+        return not self.unrepeatable()
+
+    def unrepeatable(self) -> str:
+        """Why the graph does not give the same when it runs again on the same inputs; empty if it does."""
+        if self.mode.random:
+            return "it draws random numbers"
+        return "it changes its inputs" if any(self._is_changed(*pair) for pair in self._versions) else ""
 
     def changed_inputs(self) -> list[Change]:
         """For each input whether an operation of the graph may change it."""

@@ -75,6 +75,8 @@ def _without_scalar(tx: Any, name: str, args: list, kwargs: dict) -> tuple | Non
     scalar = kwargs.get(key)
     if not isinstance(scalar, TensorVariable) or scalar.fake.dim() or len(kwargs) != 1:
         return None
+    if key == "alpha" and scalar.fake.dtype is not torch.float64:
+        raise GraphBreak("tensor_item", "a tensor as alpha: kernels multiply and add with one rounding")
     scaled = run_node(tx, "call_function", torch.mul, [args[0], scalar], {})
     if key == "value":
         scaled = run_node(tx, "call_function", torch.div if "div" in name else torch.mul, [scaled, args[1]], {})

@@ -459,6 +459,8 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         if number is not None:
             return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
+    if name == "requires_grad_" and not kwargs and _requires_already(obj, args):
+        return obj
     if name in METADATA_CHANGING:
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
@@ -487,6 +489,12 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         if other is not None:
             name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
+
+
+def _requires_already(obj: TensorVariable, args: list) -> bool:
+    """Whether ``requires_grad_`` changes nothing; what a tensor from outside requires is guarded anyway."""
+    wanted = args[0] if args else constant(True)
+    return isinstance(wanted, ConstantVariable) and wanted.value is obj.fake.requires_grad and obj.fake.is_leaf
 
 
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
