@@ -57,8 +57,9 @@ class Context:
 
 def _operations_are_watched() -> bool:
     """Whether a mode, a transform of torch.func or a ``__torch_dispatch__`` would see the operations of the trace itself."""
+    functorch: Any = torch._C._functorch  # type: ignore[attr-defined]
     return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
-                or torch._C._functorch.maybe_current_level() is not None
+                or functorch.maybe_current_level() is not None
                 or torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode))
 
 

@@ -78,10 +78,14 @@ class TraceState:
         frame = self.frames[-1]
         return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 
-    def mark_mutated(self, tracker: VariableTracker) -> None:
-        if self.pure and (tracker.source is not None or id(tracker) in self.older):
-            raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
+    def changed(self, tracker: VariableTracker | None) -> None:
+        """Note a change of an object; None: of something that is always older than the trace."""
         self.dirty += 1
+        if self.pure and (tracker is None or tracker.source is not None or id(tracker) in self.older):
+            raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
+
+    def mark_mutated(self, tracker: VariableTracker) -> None:
+        self.changed(tracker)
         self.mutated.setdefault(id(tracker), tracker)
 
     def release(self) -> None:

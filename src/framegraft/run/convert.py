@@ -45,7 +45,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, checkpoint, classes, modules, optim, torchops  # noqa: F401
+from ..tensor import autograd, checkpoint, classes, control_flow, modules, optim, stateless, torchops, transforms  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import Policy
@@ -261,6 +261,7 @@ class Conversion:
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
+        control_flow.register_late()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         if self.fixed_floats:
             policy.fix_floats()

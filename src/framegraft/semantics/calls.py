@@ -406,7 +406,7 @@ def inline_call(
         source = tx.state.guards.pin(fn.source or pinned(value), value)
         held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
                 for i, cell in enumerate(value.__closure__ or ())]
-        tx.state.waiting = waiting
+        tx.state.waiting = waiting and value.__code__ not in WHOLE
         return call(tx, wrap_pinned(tx, other), [*held, *args], kwargs)
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:
@@ -445,6 +445,7 @@ def inline_call(
 
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
+WHOLE: set[types.CodeType] = set()  # those of REPLACED inside of which no break may be: what runs in eager mode is the original
 UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
 LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.nn.parameter import _BufferMeta, _ParameterMeta
 
 from ..interp.state import realize
 from ..model.dispatch import handles
@@ -51,8 +50,8 @@ def _is_of_type(tx: Any, obj: VariableTracker, cls: type, target: Any, hook: str
     return fake.dtype is target.dtype and fake.layout is kind and fake.device.type == ("cuda" if target.is_cuda else "cpu")
 
 
-INSTANCE_CHECKS[_ParameterMeta.__instancecheck__] = _marked_as(torch.nn.Parameter, "_is_param")
-INSTANCE_CHECKS[_BufferMeta.__instancecheck__] = _marked_as(torch.nn.Buffer, "_is_buffer")
+INSTANCE_CHECKS[type(torch.nn.Parameter).__instancecheck__] = _marked_as(torch.nn.Parameter, "_is_param")
+INSTANCE_CHECKS[type(torch.nn.Buffer).__instancecheck__] = _marked_as(torch.nn.Buffer, "_is_buffer")
 INSTANCE_CHECKS[type(torch.FloatTensor).__dict__["__instancecheck__"]] = _is_of_type
 
 

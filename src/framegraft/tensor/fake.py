@@ -191,7 +191,7 @@ def to_fake(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     known = memo._get_memo(tensor)
     if known is not None:
         return known
-    with torch.inference_mode(tensor.is_inference()):
+    with torch.inference_mode(tensor.is_inference()), _outside_of_transforms():
         fake = _fake_view(mode, tensor, extents) if tensor._is_view() else _fake_base(mode, tensor, extents=extents)
     if type(tensor) is torch.nn.Parameter:
         fake._is_param = True
@@ -199,6 +199,18 @@ def to_fake(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
         fake._is_buffer = True
     memo.set_tensor_memo(tensor, fake)
     return fake
+
+
+def _outside_of_transforms() -> Any:
+    """Inputs belong to the program, also where a function that torch.func transforms is the first to look at one."""
+    if _FUNCTORCH.maybe_current_level() is None:
+        return contextlib.nullcontext()
+    from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack  # noqa: PLC0415 - loaded by the transform
+
+    return temporarily_clear_interpreter_stack()
+
+
+_FUNCTORCH: Any = torch._C._functorch  # type: ignore[attr-defined]
 
 
 def _extents(tensor: torch.Tensor, extents: Any) -> tuple[Any, Any]:

@@ -290,7 +290,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
-    before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
+    before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
     if _may_raise(target):
         state.graph.may_raise = True
         if _caught_here(state):
@@ -307,14 +307,8 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
                 result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
             else:
                 result = target(*fake_args, **fake_kwargs)
-    except DATA_DEPENDENT as error:
-        reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
-        raise GraphBreak(reason, f"{name}: {error}") from None
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError, OverflowError) as error:
-        if symbolic.is_data_dependent(error):
-            raise GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}") from None
-        # Eager words the error best, and may not even raise it: run the operation for real.
-        raise GraphBreak("fake_tensor_failure", f"{name}: {error}") from None
+    except PROPAGATION_ERRORS as error:
+        raise not_propagated(name, error) from None
     state.dirty += 1
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
@@ -322,13 +316,26 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()
     for tracker, old in before:
-        if _metadata(tracker.fake) != old and tracker.source is not None:
+        if metadata(tracker.fake) != old and tracker.source is not None:
             state.graph.graph.erase_node(node)
             raise GraphBreak("unsupported_mutation", f"{name} changes the metadata of an input")
     for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
         if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
             return given
     return wrap_result(tx, node, result, unwrap)
+
+
+PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
+                      AttributeError, OverflowError)
+
+
+def not_propagated(name: str, error: BaseException) -> GraphBreak:
+    """The break for an operation that failed on fake tensors. Eager words the error best, and may not even raise it."""
+    if isinstance(error, DATA_DEPENDENT):
+        return GraphBreak("dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item", f"{name}: {error}")
+    if symbolic.is_data_dependent(error):
+        return GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}")
+    return GraphBreak("fake_tensor_failure", f"{name}: {error}")
 
 
 # Operations that raise, or not, depending on the values in their tensors.
@@ -355,7 +362,10 @@ def _caught_here(state: Any) -> bool:
     return False
 
 
-def _metadata(fake: Any) -> tuple:
+def metadata(fake: Any) -> tuple:
+    """What an operation in place must leave as it is."""
+    if type(fake) is not FakeTensor:  # of a transform of torch.func
+        return (fake.shape, fake.dtype)
     return (fake.shape, fake.stride(), fake.dtype, fake.requires_grad, fake.storage_offset())
 
 
