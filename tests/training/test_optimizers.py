@@ -268,3 +268,26 @@ def test_lbfgs_bit_for_bit():
     got = train(lambda f: framegraft.compile(f, backend="eager"))
     torch.manual_seed(0)
     differ(got, train(lambda f: f))
+
+
+@pytest.mark.parametrize("name", ["sgd momentum", "sgd foreach", "adam", "adamw foreach", "rmsprop", "nadam"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, pytest.mark.inductor])])
+def test_a_rate_that_changes_with_each_step_costs_no_captures(name, backend):
+    def train(wrap):
+        model = net()
+        optimizer = OPTIMIZERS[name](list(model.parameters()))
+        scheduler = optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10)  # changes rate and momentum
+        step = wrap(optimizer.step)
+        torch.manual_seed(0)
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(3, 4)).square().mean().backward()
+            step()
+            scheduler.step()
+        return state_of(model, optimizer)
+
+    counter = framegraft.testing.CompileCounterWithBackend(backend)
+    got = train(lambda f: framegraft.compile(f, backend=counter))
+    exact = backend == "eager" and name != "nadam"
+    torch.testing.assert_close(got, train(lambda f: f), rtol=0 if exact else 1e-4, atol=0 if exact else 1e-6)
+    assert framegraft.stats()["graphs"] <= 3

@@ -53,7 +53,7 @@ def _fresh_mode(mode: FakeTensorMode) -> FakeTensorMode:
     )
 
 
-def wants_fixed_floats(error: BaseException | None) -> bool:
+def refuses_floats(error: BaseException | None) -> bool:
     """Whether a compiler failed because it has no way to take floats as inputs of this graph."""
     if type(error).__name__ != "TensorifyScalarRestartAnalysis":
         return False

@@ -19,7 +19,7 @@ from torch._guards import CompileContext, CompileId, compile_context
 from .. import _native, config, log
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
-from ..backends.tracing import wants_fixed_floats
+from ..backends.tracing import refuses_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.output import Segment
@@ -45,10 +45,21 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, checkpoint, classes, control_flow, modules, optim, stateless, torchops, transforms  # noqa: F401
+from ..tensor import (  # noqa: F401 - handlers register themselves
+    autograd,
+    checkpoint,
+    classes,
+    control_flow,
+    floats,
+    modules,
+    optim,
+    stateless,
+    torchops,
+    transforms,
+)
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
-from ..tensor.policy import Policy
+from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
 from ..tensor.symbolic import plain_number
 from . import recompiles, records, skip
 from .checks import CheckFunction, EntryInfo
@@ -205,7 +216,7 @@ class Conversion:
         self.graph_module: Any = None
         self.modes = Modes()
         self.rescue = True
-        self.fixed_floats = False
+        self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def run(self) -> Any:
@@ -217,9 +228,12 @@ class Conversion:
                 with recursion_room():
                     made = self._attempt()
             except BackendCompilerFailed as failed:
-                if self.fixed_floats or not wants_fixed_floats(failed.__cause__):
+                if len(self.floats) == 2 or not refuses_floats(failed.__cause__):
                     raise
-                self.fixed_floats = True
+                self.floats.append(FIXED_FLOATS if self.floats else TENSOR_FLOATS)
+                made = AGAIN
+            except FloatFixed:
+                self.floats.append(TENSOR_FLOATS)
                 made = AGAIN
             if made is not AGAIN:
                 return made
@@ -263,8 +277,8 @@ class Conversion:
         modules.answer_late()
         control_flow.register_late()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
-        if self.fixed_floats:
-            policy.fix_floats()
+        for how in self.floats:
+            policy.spare_compiler(how)
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.where = state.where
         if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
@@ -401,6 +415,7 @@ class Conversion:
             values = [t.value for t in graph.inputs]
             changed = graph.changed_inputs()
             module.meta["unrepeatable"] = graph.unrepeatable()
+            known = graph.symbols.guard_count() if graph.symbols is not None else 0
             only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
             frame, index = self.capture.frame, self.capture.index
             with compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index))), only_inputs:
@@ -408,6 +423,8 @@ class Conversion:
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
                     compiled = call_backend(self.ctx.compiler, module, values)
+            if not self.floats and graph.symbols is not None and graph.symbols.fixed_float(known):
+                raise FloatFixed
         finally:
             modes.restore()
             self.capture.spent("backend")
@@ -523,6 +540,10 @@ class LaterCode:
 
 
 AGAIN: Any = object()
+
+
+class FloatFixed(Exception):
+    """A compiler has taken a changing float for a constant."""
 
 
 class Search:

@@ -278,9 +278,16 @@ PLAIN_OPERATORS: dict[Any, Any] = {
 }
 
 
+FLOATS: list[Any] = []  # (tx, target, args, kwargs) -> the value, or None; set by floats.py, which builds on this file
+
+
 def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     """Add a node for the operation and wrap what it gives."""
     state = tx.state
+    if state.graph.policy is not None and state.graph.policy.tensor_floats:
+        rewritten = FLOATS[0](tx, target, args, kwargs)
+        if rewritten is not None:
+            return rewritten
     name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
