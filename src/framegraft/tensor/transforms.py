@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ..errors import GraphBreak
 from ..model.dispatch import handles
 from ..model.value import NONE, MethodVariable, ObjectVariable, TensorVariable, VariableTracker, constant
+from ..polyfills import pytree as polyfilled_pytree
 from ..polyfills import transforms as polyfills
 from ..semantics import calls
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
@@ -169,3 +170,6 @@ def jvp(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return lambda primals, tangents: func.jvp(inner, primals, tangents, **named)
 
     return apply(tx, "jvp", make, args[0], ([subgraphs.as_structure(tx, a) for a in args[1:]], {}))
+
+
+calls.REPLACED[pytree.tree_map_only.__code__] = polyfilled_pytree.tree_map_only
