@@ -12,22 +12,22 @@ def two():
 
 
 @torch.library.custom_op("framegraft_tests::twice", mutates_args=())
-def twice(x: torch.Tensor) -> torch.Tensor:
+def twice_operator(x: torch.Tensor) -> torch.Tensor:
     return x * 2
 
 
-@twice.register_fake
+@twice_operator.register_fake
 def _(x):
     return torch.empty_like(x)
 
 
 @torch.library.custom_op("framegraft_tests::increase", mutates_args={"x"})
-def increase(x: torch.Tensor) -> None:
+def increase_operator(x: torch.Tensor) -> None:
     x.add_(1)
 
 
 class Operators:
-    twice, increase = twice, increase
+    twice, increase = twice_operator, increase_operator
 
 
 @differential(two, graphs=1)
