@@ -16,7 +16,7 @@ from .model.dispatch import HANDLERS, handles
 from .run import convert as converter
 from .run import recompiles, records, skip, stance
 from .run.names import InstalledName
-from .semantics import calls
+from .semantics import attributes, calls
 from .semantics.wrapping import wrap_constant
 from .tensor import marks
 from .tensor.torchops import run_node
@@ -286,6 +286,16 @@ def _refuse_disabled(fn: types.FunctionType) -> tuple[str, str] | None:
 
 
 calls.SKIP[0] = _refuse_disabled
+
+
+def _module_inside(tx: Any, compiled: Any) -> Any:
+    found = attributes.module_table_entry(tx, compiled, "_modules", "_orig_mod")
+    assert found is not None
+    return found
+
+
+calls.STANDS_FOR[OptimizedModule] = _module_inside
+skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.training.fget))
 
 
 def reset() -> None:

@@ -50,6 +50,7 @@ _COMPILERS = tuple(
     for root in _TORCH
 )
 _DISABLED: set[types.CodeType] = set()
+TRACED: set[types.CodeType] = set()  # functions of the tracer's own that a program calls and a trace may enter
 
 
 def disable_code(code: types.CodeType) -> None:
@@ -65,7 +66,7 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
-        return None if path.startswith(_POLYFILLS) else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
+        return None if path.startswith(_POLYFILLS) or code in TRACED else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None

@@ -9,6 +9,7 @@ import types
 import weakref
 from typing import Any
 
+from .. import _native
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
@@ -105,6 +106,14 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             return WEAKREF[0](tx, fn)
         if isinstance(value, functools.partial):
             return _call_partial(tx, fn, value, args, kwargs, waiting)
+        if type(value) is _native.CompiledFunction:  # compiled code inside of compiled code is a part of it
+            tx.state.guards.pin(fn.source or pinned(value), value)
+            tx.state.waiting = waiting
+            return call(tx, wrap_pinned(tx, value.fn), args, kwargs)
+    inner = STANDS_FOR.get(fn.cls)
+    if inner is not None:
+        tx.state.waiting = waiting
+        return call(tx, inner(tx, fn), args, kwargs)
     method = attributes.special_method(tx, fn, "__call__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
@@ -209,6 +218,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
 
 
 NOT_PURE = frozenset(("__reduce__", "__reduce_ex__", "__enter__", "__exit__"))  # methods of constants; a torch.device is a context
+STANDS_FOR: dict[type, Any] = {}  # classes whose call is that of another object: (tx, object) -> that one
 CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
