@@ -142,3 +142,28 @@ def test_complex_views(c, x):
     r = torch.view_as_real(c)
     r[0, 0] = 7
     return z, z.is_conj(), z.imag, z.resolve_conj(), c, torch.view_as_complex(r) * x, z.imag.is_neg(), (-z).abs()
+
+
+@differential(two, graphs=1)
+def test_distributions(x, y):
+    d = torch.distributions.Normal(x, y.abs() + 1)
+    return d.log_prob(y), d.rsample(), torch.distributions.kl_divergence(d, d), torch.distributions.Categorical(logits=x).sample()
+
+
+@differential(two, graphs=1)
+def test_modules_without_parameters_made_inside(x, y):
+    layers = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Softmax(-1), torch.nn.Dropout(0.5))
+    return layers(x), len(layers), layers[0](y), torch.jit.annotate(int, 3)
+
+
+def test_no_words_of_torch_on_errors_that_are_caught(caplog):
+    def f(x):
+        try:
+            return x @ x
+        except RuntimeError:
+            return x + 1
+
+    import framegraft
+
+    assert framegraft.compile(f, backend="eager")(torch.ones(2, 3)).sum() == 12
+    assert not caplog.records

@@ -79,6 +79,8 @@ def unwrapped(fn: types.FunctionType) -> Any:
     """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported."""
     path = fn.__code__.co_filename
     if path.startswith(_DYNAMO):
+        if fn.__qualname__.endswith(".patched_init"):  # nn.Module.__init__, which it has replaced
+            return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("init")
         inner = fn.__dict__.get("_torchdynamo_orig_callable")
     elif path in _COMPILE_PY:
         inner = fn.__dict__.get("__wrapped__")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import logging
 import sys
 import types
 from typing import Any
@@ -39,7 +40,8 @@ class _FakeTensorGlobals(dict):
 
 
 _UNLOADED = types.SimpleNamespace(config=types.SimpleNamespace(_custom_ops_profile=None))
-_GLOBALS = _FakeTensorGlobals(torch=_LazyTorch(), __builtins__=builtins, __name__=ft.__name__)
+_QUIET = logging.Logger("framegraft.fake", logging.CRITICAL + 1)  # eager mode tells the program of errors, if there are any
+_GLOBALS = _FakeTensorGlobals(torch=_LazyTorch(), log=_QUIET, __builtins__=builtins, __name__=ft.__name__)
 
 
 class CaptureConverter(FakeTensorConverter):

@@ -102,6 +102,11 @@ _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_d
              torch.promote_types, torch.can_cast)
 
 
+@handles(torch.jit.annotate)
+def annotate(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return args[1]
+
+
 @handles(torch._C._log_api_usage_once)
 def log_api_usage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return NONE
