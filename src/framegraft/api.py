@@ -17,7 +17,7 @@ from .run import convert as converter
 from .run import recompiles, records, skip, stance
 from .run.codes import CodeTable
 from .run.names import InstalledName
-from .semantics import calls
+from .semantics import attributes, calls
 from .semantics.wrapping import wrap_constant
 from .tensor import marks
 from .tensor.torchops import run_node
@@ -40,8 +40,8 @@ class Context:
         """Called by the native core when no entry fits."""
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
-        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
-            return None  # a mode would see the operations of the trace itself
+        if _operations_are_watched():
+            return None
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
             _native.set_skip(code, None, how)
             return None
@@ -54,6 +54,14 @@ class Context:
             return converter.convert(self, fn, args)
         finally:
             _native.set_mode(*old)
+
+
+def _operations_are_watched() -> bool:
+    """Whether a mode, a transform of torch.func or a ``__torch_dispatch__`` would see the operations of the trace itself."""
+    functorch: Any = torch._C._functorch  # type: ignore[attr-defined]
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+                or functorch.maybe_current_level() is not None
+                or torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode))
 
 
 def context_for(backend: Any, fullgraph: bool, dynamic: bool | None, mode: Any = None, options: Any = None) -> Context:
@@ -279,6 +287,16 @@ def _refuse_disabled(fn: types.FunctionType) -> tuple[str, str] | None:
 
 
 calls.SKIP[0] = _refuse_disabled
+
+
+def _module_inside(tx: Any, compiled: Any) -> Any:
+    found = attributes.module_table_entry(tx, compiled, "_modules", "_orig_mod")
+    assert found is not None
+    return found
+
+
+calls.STANDS_FOR[OptimizedModule] = _module_inside
+skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.training.fget))
 
 
 def reset() -> None:

@@ -43,6 +43,7 @@ from ..model.value import (
 from ..semantics.functions import PartialVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
+from ..tensor.arrays import is_number
 from ..tensor.torchops import StructVariable
 from .numbers import load_number
 from .resume import Suspended
@@ -261,6 +262,12 @@ class Codegen:
         elif kind is torch.Size:
             self.load_object(torch.Size)
             self.op("LOAD_CONST", tuple(value))
+            self.call(1)
+        elif is_number(kind) and tracker.source is not None:
+            self.load_source(tracker.source)
+        elif is_number(kind):  # each call of the program makes a new one
+            self.load_object(kind)
+            self.op("LOAD_CONST", value.item())
             self.call(1)
         else:
             self.load_object(value)

@@ -121,7 +121,7 @@ def load_global(tx: Tx, inst: Instruction) -> None:
 @rule("STORE_GLOBAL")
 def store_global(tx: Tx, inst: Instruction) -> None:
     tx.scope.stores[inst.arg] = tx.stack.pop()
-    tx.state.dirty += 1
+    tx.state.changed(None)
 
 
 @rule("DELETE_GLOBAL")

@@ -55,8 +55,8 @@ class TraceState:
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
-        self.pure = 0  # above 0, nothing may be changed but ``scratch``
-        self.scratch: set[int] = set()  # ids of trackers that stand for nothing
+        self.pure = ""  # the region that is traced, in which nothing from outside may be changed: regions.py
+        self.older: dict[int, VariableTracker] = {}  # what was there before the region
         self.rescued = False  # an operation that may raise stands where the program would catch it
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
@@ -78,12 +78,14 @@ class TraceState:
         frame = self.frames[-1]
         return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 
-    def mark_mutated(self, tracker: VariableTracker) -> None:
-        if id(tracker) in self.scratch:
-            return
-        if self.pure:
-            raise GraphBreak("unsupported_mutation", "a side effect inside of an autograd.Function")
+    def changed(self, tracker: VariableTracker | None) -> None:
+        """Note a change of an object; None: of something that is always older than the trace."""
         self.dirty += 1
+        if self.pure and (tracker is None or tracker.source is not None or id(tracker) in self.older):
+            raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
+
+    def mark_mutated(self, tracker: VariableTracker) -> None:
+        self.changed(tracker)
         self.mutated.setdefault(id(tracker), tracker)
 
     def release(self) -> None:

@@ -46,7 +46,18 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, checkpoint, floats, modules, optim, torchops  # noqa: F401
+from ..tensor import (  # noqa: F401 - handlers register themselves
+    autograd,
+    checkpoint,
+    classes,
+    control_flow,
+    floats,
+    modules,
+    optim,
+    stateless,
+    torchops,
+    transforms,
+)
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
@@ -265,6 +276,7 @@ class Conversion:
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
+        control_flow.register_late()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         for how in self.floats:
             policy.spare_compiler(how)

@@ -26,7 +26,9 @@ _INLINE = tuple(
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
               "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
-              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
+              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/",
+              "signal/windows/", "_linalg_utils.py", "_lowrank.py", "_functorch/functional_call.py", "testing/_internal/",
+              "utils/data/_utils/collate.py", "_higher_order_ops/associative_scan.py", "_prims_common/", "_library/custom_ops.py")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
@@ -47,6 +49,7 @@ _COMPILERS = tuple(
               "onnx/", "utils/checkpoint.py")
     for root in _TORCH
 )
+TRACED: set[types.CodeType] = set()  # functions of the tracer's own that a program calls and a trace may enter
 
 
 def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
@@ -55,7 +58,7 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
-        return None if path.startswith(_POLYFILLS) else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
+        return None if path.startswith(_POLYFILLS) or code in TRACED else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None
@@ -68,6 +71,8 @@ def unwrapped(fn: types.FunctionType) -> Any:
     """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported."""
     path = fn.__code__.co_filename
     if path.startswith(_DYNAMO):
+        if fn.__qualname__.endswith(".patched_init"):  # nn.Module.__init__, which it has replaced
+            return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("init")
         inner = fn.__dict__.get("_torchdynamo_orig_callable")
     elif path in _COMPILE_PY:
         inner = fn.__dict__.get("__wrapped__")

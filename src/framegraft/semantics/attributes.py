@@ -411,7 +411,7 @@ _TUPLE_GETTER = type(collections.namedtuple("_Sample", "x").__dict__["x"])  # no
 def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
     """The descriptor protocol: what ``found``, an attribute of ``cls``, gives for the instance ``obj``."""
     kind = type(found)
-    if kind is types.FunctionType:
+    if kind is types.FunctionType or kind is _native.CompiledFunction:
         return MethodVariable(wrap_pinned(tx, found), obj)
     if kind is staticmethod:
         return wrap_pinned(tx, found.__func__)
@@ -552,7 +552,7 @@ def _set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: Varia
 
 def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
     """BaseException.__setattr__."""
-    tx.state.dirty += 1
+    tx.state.changed(obj)
     found = mro_lookup(tx, obj.cls, name)
     if found is MISSING or not hasattr(type(found), "__set__"):
         obj.attrs[name] = value
@@ -619,8 +619,8 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if isinstance(obj, FunctionVariable):
         if hasattr(types.FunctionType, name):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function made in the trace")
+        tx.state.changed(obj)
         obj.attrs[name] = value
-        tx.state.dirty += 1
         return
     if not isinstance(obj, ObjectVariable) or isinstance(obj.value, type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")

@@ -9,6 +9,7 @@ import types
 import weakref
 from typing import Any
 
+from .. import _native
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
@@ -105,6 +106,14 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             return WEAKREF[0](tx, fn)
         if isinstance(value, functools.partial):
             return _call_partial(tx, fn, value, args, kwargs, waiting)
+        if type(value) is _native.CompiledFunction:  # compiled code inside of compiled code is a part of it
+            tx.state.guards.pin(fn.source or pinned(value), value)
+            tx.state.waiting = waiting
+            return call(tx, wrap_pinned(tx, value.fn), args, kwargs)
+    inner = STANDS_FOR.get(fn.cls)
+    if inner is not None:
+        tx.state.waiting = waiting
+        return call(tx, inner(tx, fn), args, kwargs)
     method = attributes.special_method(tx, fn, "__call__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
@@ -208,6 +217,8 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     raise unknown(f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."), value.__module__, of_class)
 
 
+NOT_PURE = frozenset(("__reduce__", "__reduce_ex__", "__enter__", "__exit__"))  # methods of constants; a torch.device is a context
+STANDS_FOR: dict[type, Any] = {}  # classes whose call is that of another object: (tx, object) -> that one
 CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
@@ -242,7 +253,7 @@ def call_method(
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
                 return result
-    if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
+    if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:
             plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
             named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}
@@ -405,7 +416,7 @@ def inline_call(
         source = tx.state.guards.pin(fn.source or pinned(value), value)
         held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
                 for i, cell in enumerate(value.__closure__ or ())]
-        tx.state.waiting = waiting
+        tx.state.waiting = waiting and value.__code__ not in WHOLE
         return call(tx, wrap_pinned(tx, other), [*held, *args], kwargs)
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:
@@ -444,6 +455,7 @@ def inline_call(
 
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
+WHOLE: set[types.CodeType] = set()  # those of REPLACED inside of which no break may be: what runs in eager mode is the original
 UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
 LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)

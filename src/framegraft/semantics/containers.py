@@ -142,10 +142,14 @@ def _get_by_object(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTr
 
 
 def _is_plain_key(key: Any) -> bool:
-    """A constant, or a tuple of constants: looking it up runs no code of the program."""
+    """A constant, or a tuple of constants and classes: looking it up runs no code of the program."""
     if type(key) is tuple:
-        return all(_is_plain_key(k) for k in key)
+        return all(_is_plain_key(k) or isinstance(k, type) and _is_compared_by_identity(type(k)) for k in key)
     return type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key))
+
+
+def _is_compared_by_identity(meta: type) -> bool:
+    return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
 
 
 def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, VariableTracker]]:
@@ -203,7 +207,7 @@ def _changing(tx: Any, d: Any) -> None:
             raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
         tx.state.mark_mutated(d)
     else:
-        tx.state.dirty += 1
+        tx.state.changed(d)
     d.mutated = True
     if not isinstance(d, ListVariable):
         d.changes += 1

@@ -74,13 +74,10 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
         raise UserRaise(user_error(TypeError, what + ", or a union"))
     target = classes.value  # type: ignore[attr-defined]
     check = attributes.mro_lookup(tx, type(target), hook)
-    if isinstance(check, types.FunctionType):
-        real = getattr(obj, "value", MISSING)
-        quick = INSTANCE_CHECKS.get(check)
-        if quick is not None:
-            return quick(tx, obj, cls, target, hook)
-        if real is MISSING:
-            raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
+    quick = INSTANCE_CHECKS.get(check)
+    if quick is not None:
+        return quick(tx, obj, cls, target, hook)
+    if check is not type.__dict__[hook]:
         raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
     attributes.guard_bases(tx, cls)
     return issubclass(cls, target)

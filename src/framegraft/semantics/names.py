@@ -57,7 +57,7 @@ def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
     else:
         tx.state.guards.add(source, "ABSENT")
         del scope.stores[name]
-    tx.state.dirty += 1
+    tx.state.changed(None)
 
 
 def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
@@ -77,7 +77,7 @@ def cell_contents(tx: Any, cell: CellVariable) -> Any:
 def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:
     cell.contents = value
     cell.mutated = True
-    tx.state.dirty += 1
+    tx.state.changed(cell)
     if cell.source is not None:
         tx.state.mark_mutated(cell)
 

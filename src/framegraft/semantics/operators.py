@@ -141,7 +141,7 @@ def fresh(value: Any) -> VariableTracker:
         return ListVariable([fresh(v) for v in value])
     if type(value) is tuple:
         return TupleVariable([fresh(v) for v in value])
-    if type(value) in (dict, set, bytearray):
+    if type(value) in (dict, set, bytearray) or type(value).__name__ == "ndarray":
         raise GraphBreak("untraceable_call", f"a builtin that gives a new {type(value).__name__}")
     return wrap_constant(value)
 

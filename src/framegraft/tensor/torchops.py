@@ -32,7 +32,7 @@ from ..model.value import (
 from ..semantics import attributes, calls
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import layouts, symbolic
+from . import arrays, layouts, symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -98,7 +98,7 @@ class Tensors(TensorLayer):
         self._graph_functions: dict[int, tuple[Any, str]] = {}
 
     def is_constant_type(self, cls: type) -> bool:
-        return cls in CONSTANTS
+        return cls in CONSTANTS or arrays.is_number(cls)
 
     def kind(self, fn: Any) -> str:
         """How a callable is treated: 'graph', 'factory', or '' (not this layer's)."""
@@ -112,14 +112,18 @@ class Tensors(TensorLayer):
 
     def takes(self, fn: Any, args: list, kwargs: dict) -> bool:
         kind = self.kind(fn)
+        if not kind and arrays.is_function(fn):
+            return not any(isinstance(a, TensorVariable) for a in args)
         return kind == "factory" or kind == "graph" or kind == "getter" and not args and not kwargs
 
     def wrap(self, builder: Any, value: Any, source: Any) -> VariableTracker | None:
-        return wrap_torch(builder, value, source)
+        return wrap_torch(builder, value, source) or arrays.wrap(builder.state, value, source)
 
     def call(self, tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
+        if arrays.is_function(fn):
+            return arrays.call(tx, fn, args, kwargs)
         return call_torch(tx, fn, args, kwargs)
 
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
@@ -163,7 +167,7 @@ def _classify(fn: Any) -> str:
         module = getattr(fn, "__module__", None) or ""
         if isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             return "graph"
-        if name in _REFUSED or name == "__new__":
+        if name in _REFUSED or name == "__new__" or "quantize" in name and "fake" not in name:
             return ""
         if name.startswith(_GETTERS) and fn.__module__ == "torch._C" or module == "torch._C" and name.startswith(_GETTERS):
             return "getter"
@@ -249,7 +253,8 @@ class Unwrapper:
             self.saw_tensor = True
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
-            return tracker.value, tracker.value
+            value = tracker.value.item() if arrays.is_number(type(tracker.value)) else tracker.value
+            return value, value
         if isinstance(tracker, SymbolicVariable):
             node = self.tx.state.graph.symbols.node(tracker)
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
@@ -288,6 +293,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:
             return rewritten
+    name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
     unwrap = Unwrapper(tx)
@@ -296,13 +302,13 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
-    before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
+    before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
     if _may_raise(target):
         state.graph.may_raise = True
         if _caught_here(state):
             state.rescued = True
             if not state.rescue:
-                raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
+                raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
     try:
         mode = state.graph.mode
         with state.graph.propagating():
@@ -313,14 +319,8 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
                 result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
             else:
                 result = target(*fake_args, **fake_kwargs)
-    except DATA_DEPENDENT as error:
-        reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
-        raise GraphBreak(reason, f"{getattr(target, '__name__', target)}: {error}") from None
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError, OverflowError) as error:
-        if symbolic.is_data_dependent(error):
-            raise GraphBreak("dynamic_output_shape", f"{getattr(target, '__name__', target)}: {symbolic.asked(error)}") from None
-        # Eager words the error best, and may not even raise it: run the operation for real.
-        raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
+    except PROPAGATION_ERRORS as error:
+        raise not_propagated(name, error) from None
     state.dirty += 1
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
@@ -328,10 +328,26 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()
     for tracker, old in before:
-        if _metadata(tracker.fake) != old and tracker.source is not None:
+        if metadata(tracker.fake) != old and tracker.source is not None:
             state.graph.graph.erase_node(node)
-            raise GraphBreak("unsupported_mutation", f"{target} changes the metadata of an input")
+            raise GraphBreak("unsupported_mutation", f"{name} changes the metadata of an input")
+    for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
+        if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
+            return given
     return wrap_result(tx, node, result, unwrap)
+
+
+PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
+                      AttributeError, OverflowError)
+
+
+def not_propagated(name: str, error: BaseException) -> GraphBreak:
+    """The break for an operation that failed on fake tensors. Eager words the error best, and may not even raise it."""
+    if isinstance(error, DATA_DEPENDENT):
+        return GraphBreak("dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item", f"{name}: {error}")
+    if symbolic.is_data_dependent(error):
+        return GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}")
+    return GraphBreak("fake_tensor_failure", f"{name}: {error}")
 
 
 # Operations that raise, or not, depending on the values in their tensors.
@@ -358,8 +374,15 @@ def _caught_here(state: Any) -> bool:
     return False
 
 
-def _metadata(fake: Any) -> tuple:
+def metadata(fake: Any) -> tuple:
+    """What an operation in place must leave as it is."""
+    if type(fake) is not FakeTensor:  # of a transform of torch.func
+        return (fake.shape, fake.dtype)
     return (fake.shape, fake.stride(), fake.dtype, fake.requires_grad, fake.storage_offset())
+
+
+_QUANTIZED = frozenset((torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4))
+_CLASSES = (FakeTensor, torch.Tensor, torch.nn.Parameter)  # plain ones: of transforms of torch.func
 
 
 def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableTracker:
@@ -370,6 +393,10 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         same = unwrap.by_fake.get(id(result))
         if same is not None:
             return same
+        if result.layout is not torch.strided or result.dtype in _QUANTIZED:  # fake tensors know too little about these
+            raise GraphBreak("sparse_or_complex_layout", f"an operation that gives a tensor of {result.layout}, {result.dtype}")
+        if type(result) not in _CLASSES:
+            raise GraphBreak("input_subclass", f"an operation that gives a {type(result).__name__}")
         node.meta["example_value"] = result
         if tx.state.graph.mode.has_unbacked:
             tx.state.graph.symbols.bind_sizes(node, result)
@@ -479,7 +506,9 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     on_class = attributes.mro_lookup(tx, obj.cls, name)
     if isinstance(on_class, types.FunctionType) and on_class.__module__ not in ("torch._tensor", "torch._refs"):
         return calls.call(tx, wrap_pinned(tx, on_class), [obj, *args], kwargs)
-    if name == "new_tensor" or name == "type" and not args:
+    if name == "type" and not args and not kwargs and obj.fake.device.type == "cpu" and obj.fake.layout is torch.strided:
+        return constant(obj.fake.type())
+    if name == "new_tensor" and any(_has_tensor(tx, a) for a in args) or name == "type" and not args:
         raise GraphBreak("untraceable_call", f"Tensor.{name}()")
     if name == "__setitem__":
         run_node(tx, "call_function", operator.setitem, [obj, *args], kwargs)
