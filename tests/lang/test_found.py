@@ -380,3 +380,52 @@ def test_value_sent_through_to_an_iterator(items):
         made.send(3)
     except AttributeError as error:
         return str(error)
+
+
+@differential(lambda: (torch.ones(3), [1], {}))
+def test_builtins_do_not_have_the_attributes_of_their_class(x, items, notes):
+    for name in ("__call__", "mro", "__bases__", "__subclasses__"):
+        notes[name] = getattr(items, name, "absent"), hasattr(notes, name), hasattr(iter(items), name), hasattr(len, name)
+    notes["callable"] = callable(items), callable(len), callable(notes.get)
+    items.__call__()
+    return x
+
+
+@differential(lambda: (torch.tensor([1, 2, 3]), torch.ones(3), []))
+def test_in_place_result_that_cannot_be_cast(x, y, notes):
+    notes.append("before")
+    x.mul_(y)
+    notes.append("after")
+
+
+@differential(lambda: (torch.tensor([1, 2, 3]), torch.ones(3), []))
+def test_in_place_result_that_cannot_be_cast_is_caught(x, y, notes):
+    y += 1
+    try:
+        x *= y
+    except RuntimeError as error:
+        notes.append(str(error))
+    return x + 1, y * 2
+
+
+@differential(lambda: (torch.tensor([1, 2, 3]), True, []))
+def test_alpha_that_is_a_truth_value(x, alpha, notes):
+    for fn in (torch.add, torch.sub):
+        try:
+            fn(x, x, alpha=alpha)
+        except RuntimeError as error:
+            notes.append(str(error))
+    return torch.add(x > 1, x > 2, alpha=alpha)
+
+
+@differential(lambda: (torch.ones(3), torch.ones(3), []))
+def test_mask_of_floats(x, y, notes):
+    try:
+        y.masked_fill_(y, 1)
+    except RuntimeError as error:
+        notes.append(str(error))
+    try:
+        y.masked_fill(x, 1)
+    except RuntimeError as error:
+        notes.append(str(error))
+    return x + 1

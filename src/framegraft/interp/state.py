@@ -56,7 +56,8 @@ class TraceState:
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
         self.pure = 0  # above 0, nothing from outside may be changed
-        self.rescued = False  # an operation that may raise stands where the program would catch it
+        self.caught = False  # an operation stands where the program would catch what it raises
+        self.rescued = False  # so does one that may raise, depending on the values in its tensors
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
 
@@ -105,9 +106,14 @@ def realize(tracker: VariableTracker, state: TraceState) -> VariableTracker:
     return tracker
 
 
-def user_error(cls: type, *args: Any) -> Any:
-    """The exception that the traced program would see, ready to be raised as UserRaise(...)."""
-    return ExceptionVariable(cls, [ConstantVariable(a) for a in args])
+def user_error(cls: type, *args: Any, **members: VariableTracker) -> Any:
+    """The exception that the traced program would see, ready to be raised as UserRaise(...).
+
+    members: attributes that the interpreter sets on it, as ``name`` and ``obj`` of an AttributeError.
+    """
+    made = ExceptionVariable(cls, [ConstantVariable(a) for a in args])
+    made.attrs.update(members)
+    return made
 
 
 def set_context(state: TraceState, value: VariableTracker) -> None:
@@ -115,12 +121,18 @@ def set_context(state: TraceState, value: VariableTracker) -> None:
     handled = state.exceptions[-1] if state.exceptions else None
     if handled is None or handled is value or not isinstance(value, ExceptionVariable):
         return
-    link = handled
+    link = slow = handled
+    step = False
     while isinstance(link, ExceptionVariable) and link.context is not None:
         if link.context is value:
             link.context = None
             break
         link = link.context
+        if link is slow:  # a cycle that the program has made
+            break
+        if step:
+            slow = slow.context  # type: ignore[union-attr]
+        step = not step
     value.context = handled
 
 
@@ -154,6 +166,6 @@ def recursion_room() -> Iterator[None]:
 def unbound_error(name: str, free: bool = False) -> NameError:
     """What the interpreter raises for a variable without a value (CPython: format_exc_check_arg, format_exc_unbound)."""
     if free:
-        return NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
+        return NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope", name=name)
     return UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
 

@@ -120,7 +120,7 @@ class VariableBuilder:
                 return self._bound_builtin(value, source)
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
-        if isinstance(value, enum.Enum) or cls is functools._lru_cache_wrapper:
+        if issubclass(type(value), enum.Enum) or cls is functools._lru_cache_wrapper:
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
         if cls is types.FunctionType:
@@ -160,8 +160,8 @@ class VariableBuilder:
 
     def _payload(self, value: Any, cls: type, source: Source) -> VariableTracker | None:
         guards = self.state.guards
-        if isinstance(value, (list, tuple)):
-            base = list if isinstance(value, list) else tuple
+        if issubclass(type(value), (list, tuple)):
+            base = list if issubclass(type(value), list) else tuple
 
             def look() -> list:
                 length = base.__len__(value)
@@ -169,15 +169,15 @@ class VariableBuilder:
                 return [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
 
             return ListVariable([], source, value, look) if base is list else TupleVariable(look(), source)
-        if isinstance(value, dict):
+        if issubclass(type(value), dict):
             if id(value) in self.state.scopes:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
-        if isinstance(value, (set, frozenset)):
+        if issubclass(type(value), (set, frozenset)):
             if not all(type(v) in CONSTANT_TYPES for v in value):
                 raise GraphBreak("unsupported_iterator", "a set of objects other than constants, made outside of the trace")
             guards.add(source, "PY", _SetIs(value))
-            base_cls = set if isinstance(value, set) else frozenset
+            base_cls = set if issubclass(type(value), set) else frozenset
             return SetVariable({v: constant(v) for v in value}, source, value, base_cls)
         return None
 

@@ -191,7 +191,7 @@ def _is_variable_function(owner: Any) -> bool:
 
 def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     state = builder.state
-    if isinstance(value, torch.Tensor):
+    if issubclass(type(value), torch.Tensor):
         return _wrap_tensor(state, value, source)
     cls = type(value)
     if cls in (torch.dtype, torch.layout, torch.memory_format):
@@ -207,7 +207,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls is torch.Size:
         state.guards.add(source, "EQ", value)
         return constant(value)
-    if cls is torch.Generator or isinstance(value, torch.jit.ScriptModule):
+    if cls is torch.Generator or issubclass(type(value), torch.jit.ScriptModule):
         raise GraphBreak("untraceable_call", f"a {cls.__name__}")
     return None
 
@@ -218,7 +218,7 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
-    if isinstance(value, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+    if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
     graph = state.graph
     plan = None if graph.policy is None else graph.policy.tensor(value, source)
@@ -290,12 +290,13 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
-    if _may_raise(target):
-        state.graph.may_raise = True
-        if _caught_here(state):
-            state.rescued = True
-            if not state.rescue:
-                raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
+    raises, caught = _may_raise(target), _caught_here(state)
+    state.graph.may_raise |= raises
+    state.caught |= caught
+    if raises and caught:
+        state.rescued = True
+        if not state.rescue:
+            raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
     try:
         mode = state.graph.mode
         with state.graph.propagating():
@@ -434,7 +435,7 @@ FunctionLike = (MethodVariable, BuiltinMethodVariable)
 
 def _user_operator(tx: Any, args: list) -> None:
     for arg in args:
-        if isinstance(arg, ObjectVariable) and arg.payload is None and not isinstance(arg.value, type):
+        if isinstance(arg, ObjectVariable) and arg.payload is None and not issubclass(type(arg.value), type):
             raise GraphBreak("untraceable_call", f"a {arg.cls.__name__} as an argument of a tensor operation")
 
 
