@@ -34,6 +34,9 @@ class TraceState:
         self.graph = graph
         self.config = config
         self.max_steps: int = config.max_trace_steps
+        self.max_idle: int = config.max_idle_steps
+        self.grew_at = 0  # the step at which the graph last grew
+        self.next_check = min(self.max_steps, self.max_idle)
         self.force_break_at: int | None = config.force_break_at
         self.guards = GuardSet()
         self.by_id: dict[int, VariableTracker] = {}
@@ -83,6 +86,31 @@ class TraceState:
             raise GraphBreak("unsupported_mutation", "a side effect inside of an autograd.Function")
         self.dirty += 1
         self.mutated.setdefault(id(tracker), tracker)
+
+    def over_limit(self) -> None:
+        """Called at step ``next_check``: whether the trace has gone on for too long."""
+        if self.steps > self.max_steps:
+            raise GraphBreak("untraceable_call", f"more than {self.max_steps} instructions in one trace")
+        if self.steps > self.grew_at + self.max_idle:
+            raise self._idle()
+        self.next_check = min(self.max_steps, self.grew_at + self.max_idle)
+
+    def _idle(self) -> GraphBreak:
+        """A long loop over plain Python. It runs in eager mode, with as little around it as can be.
+
+        It is the loop of the innermost frame that has run for most of the time: that one's caller makes the call for real.
+        Where that is the frame being captured, the trace ends behind its last tensor operation, or is given up.
+        """
+        broken = GraphBreak("untraceable_call", f"more than {self.max_idle} instructions without a tensor operation")
+        level = max(i for i, frame in enumerate(self.frames) if not i or self.steps - frame.begun > self.max_idle // 2)
+        callers = self.frames[:level]
+        if callers and all(frame.breakable for frame in callers):
+            broken.frames = callers
+            return broken
+        broken.at = next((point for point in self.points if point > self.grew_at), 0) if self.grew_at else 0
+        if not broken.at:
+            broken.reason = "skipped_frame"
+        return broken
 
     def release(self) -> None:
         """Let go of the program's objects at once, not when the garbage collector comes by."""

@@ -278,6 +278,9 @@ class Conversion:
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
         state.rescue = self.rescue
+        if self.ctx.fullgraph:
+            state.max_idle = state.max_steps
+            state.over_limit()
         bound: dict[str, Any] = {
             name: LazyVariable(value, local(index, name))
             for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
@@ -307,7 +310,7 @@ class Conversion:
 
     def _plan(self, interrupted: list, broken: GraphBreak) -> Any:
         """Trace again, and end before the instruction that the innermost of these frames is at."""
-        at = interrupted[-1].at
+        at = broken.at or interrupted[-1].at
         if at in self.planned:
             raise broken
         broken.user_stack = broken.user_stack or [frame.place() for frame in interrupted]

@@ -316,6 +316,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
         # Eager words the error best, and may not even raise it: run the operation for real.
         raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
     state.dirty += 1
+    state.grew_at = state.steps
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
