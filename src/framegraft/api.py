@@ -39,6 +39,8 @@ class Context:
         """Called by the native core when no entry fits."""
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
+        if skip.builtins_replaced():
+            return None
         if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
             return None  # a mode would see the operations of the trace itself
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):

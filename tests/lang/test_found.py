@@ -429,3 +429,27 @@ def test_mask_of_floats(x, y, notes):
     except RuntimeError as error:
         notes.append(str(error))
     return x + 1
+
+
+@differential(lambda: (torch.ones(3), torch.ones(3) > 0, True, []))
+def test_differences_of_truth_values(x, mask, flag, notes):
+    for subtract in (lambda: x - flag, lambda: mask - 1, lambda: 1 - mask, lambda: flag - x, lambda: x - mask, lambda: x.sub_(flag)):
+        try:
+            notes.append(subtract())
+        except RuntimeError as error:
+            notes.append(str(error)[:20])
+    return x + 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_changes_before_an_error_are_seen(backend):
+    def fn(x, n):
+        x.mul_(2)
+        return x - n
+
+    compiled = framegraft.compile(fn, backend=backend)
+    for n in (1, 2, True):
+        x = torch.ones(3)
+        with contextlib.suppress(RuntimeError):
+            compiled(x, n)
+        assert x.tolist() == [2.0] * 3

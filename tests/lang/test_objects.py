@@ -1,8 +1,11 @@
 """The object model: creation, descriptors, operators of subclasses, enums; no code of the program runs that eager mode does not run."""
 
+import builtins
+import collections
 import enum
 import operator
 import types
+import typing
 
 import pytest
 import torch
@@ -323,3 +326,54 @@ def test_recompiling_asks_nothing_of_the_program():
         with pytest.raises(TypeError) if value == "no number" else framegraft.config.patch():
             compiled(torch.ones(3), spy)
         assert object.__getattribute__(spy, "asked") == ["value"]
+
+
+class Wraps:
+    @classmethod
+    @property
+    def name(cls):
+        return cls.__name__
+
+    size = classmethod(len)
+    __add__ = None
+    __contains__ = None
+
+
+class Fields(typing.NamedTuple):
+    a: int
+    b: int
+
+
+@differential(lambda: (torch.ones(3), Wraps()))
+def test_class_methods_of_other_descriptors(x, obj):
+    return x + 1, Wraps.name, obj.name, outcome(lambda: obj + 1), outcome(lambda: 1 in obj), outcome(lambda: Wraps.size())
+
+
+@differential()
+def test_named_tuples_without_defaults(x):
+    return x + 1, outcome(Fields, 1), Fields(1, 2), outcome(lambda: collections.namedtuple("P", "x y", defaults=())(1))
+
+
+@differential(lambda: (torch.ones(3), float("nan")))
+def test_containers_ask_identity_first(x, nan):
+    items = [nan, x]
+    return x + 1, nan in items, [nan] == [nan], (1, nan) == (1, nan), {"a": nan} == {"a": nan}, nan == nan
+
+
+def test_replaced_builtins_are_the_programs_alone(monkeypatch):
+    calls = []
+
+    def counting(value):
+        calls.append(value)
+        return 7
+
+    def fn(x, items):
+        return x + len(items)
+
+    compiled = framegraft.compile(fn, backend="eager")
+    assert compiled(torch.zeros(1), [1]).item() == 1
+    monkeypatch.setattr(builtins, "len", counting)
+    got = compiled(torch.zeros(1), "ab").item()
+    monkeypatch.undo()
+    assert (got, calls) == (7, ["ab"])
+    assert compiled(torch.zeros(1), [1, 2]).item() == 2

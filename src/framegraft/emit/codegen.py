@@ -303,8 +303,13 @@ def _list(cg: Codegen, t: ListVariable) -> None:
             cg.load(item)
             cg.op("LIST_APPEND", 1)
         return
-    cg.load_many(t.items)
-    cg.op("BUILD_LIST", len(t.items))
+    if len(t.items) > 2 and all(type(i) is ConstantVariable and i.source is None and type(i.value) in LITERALS for i in t.items):
+        cg.op("BUILD_LIST", 0)
+        cg.op("LOAD_CONST", tuple(i.value for i in t.items))
+        cg.op("LIST_EXTEND", 1)
+    else:
+        cg.load_many(t.items)
+        cg.op("BUILD_LIST", len(t.items))
     cg.store_temp(t)
 
 

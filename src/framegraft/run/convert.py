@@ -329,6 +329,7 @@ class Conversion:
 
     def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
         traced = broken.frames or [root]
+        broken.frames = []  # it may be raised again, by another attempt
         interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))
         broken.user_stack = broken.user_stack or [frame.place() for frame in traced]
         if self.ctx.fullgraph and broken not in self.leaving:

@@ -243,7 +243,7 @@ def _class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableT
     if isinstance(found, staticmethod):
         return wrap_pinned(tx, found.__func__)
     if isinstance(found, classmethod):
-        return MethodVariable(wrap_pinned(tx, found.__func__), obj)
+        return _class_method(tx, found, obj, name)
     if isinstance(found, (types.FunctionType, property, types.MemberDescriptorType)) or callable(found):
         if not hasattr(type(found), "__get__") or isinstance(found, (types.FunctionType, property,
                                                                      types.MemberDescriptorType)):
@@ -483,7 +483,7 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
     if kind is staticmethod:
         return wrap_pinned(tx, found.__func__)
     if kind is classmethod:
-        return MethodVariable(wrap_pinned(tx, found.__func__), owner or wrap_class(tx, cls))
+        return _class_method(tx, found, owner or wrap_class(tx, cls), name)
     if kind is property:
         if found.fget is None:
             raise UserRaise(user_error(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter"))
@@ -505,6 +505,14 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
     if isinstance(found, type) or isinstance(found, types.BuiltinFunctionType):
         return wrap_pinned(tx, found)
     raise GraphBreak("unsupported_attribute", f"descriptor {kind.__name__} at {cls.__name__}.{name}")
+
+
+def _class_method(tx: Any, found: classmethod, owner: Any, name: str) -> VariableTracker:
+    """cm_descr_get: what is wrapped is bound in its turn, to the class."""
+    inner = found.__func__
+    if type(inner) is types.FunctionType or not _is_descriptor(tx, type(inner)):
+        return MethodVariable(wrap_pinned(tx, inner), owner)
+    return bind(tx, inner, owner, owner.value, name, owner=owner)
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that has its slots from a class statement
@@ -660,7 +668,7 @@ def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
                 if isinstance(found, types.FunctionType):
                     return wrap_pinned(tx, found)
                 if isinstance(found, classmethod):
-                    return MethodVariable(wrap_pinned(tx, found.__func__), target)
+                    return _class_method(tx, found, target, name)
                 if name == "__new__":
                     return wrap_pinned(tx, getattr(base, name))
                 if isinstance(found, property):

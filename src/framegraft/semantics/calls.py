@@ -438,7 +438,7 @@ def inline_call(
         guards.add(base, "LEN", len(default_values))
         defaults = [LazyVariable(v, base.child("ITEM", i)) for i, v in enumerate(default_values)]
     elif len(args) < value.__code__.co_argcount:
-        guards.add(source.child("FDEFAULTS"), "EQ", None)
+        guards.add(source.child("FDEFAULTS"), *(("EQ", None) if default_values is None else ("LEN", 0)))
     kwdefaults: Kwargs = {}
     if value.__kwdefaults__:
         base = source.child("FKWDEFAULTS")

@@ -262,6 +262,8 @@ def length(tx: Any, obj: VariableTracker) -> VariableTracker:
 def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> VariableTracker:
     inner = payload_of(container)
     if isinstance(container, ObjectVariable):
+        if attributes.mro_lookup(tx, container.cls, "__contains__") is None:
+            raise UserRaise(user_error(TypeError, f"'{container.cls.__name__}' object is not a container"))
         method = attributes.special_method(tx, container, "__contains__")
         if method is not None and not calls.is_builtin_method(method):
             return constant(truth(tx, calls.call(tx, method, [item], {})))
@@ -281,7 +283,7 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
         items = iteration.unpack_iterable(tx, container)
     for candidate in items:
         candidate = realize(candidate, tx.state)
-        if candidate is item:
+        if _same_object(candidate, item):
             return TRUE
         if truth(tx, apply(tx, operator.eq, [candidate, item])):
             return TRUE
@@ -336,8 +338,10 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
     if not isinstance(left, ObjectVariable):
         return None
     found = attributes.mro_lookup(tx, left.cls, name)
-    if containers._is_missing(found) or found is None:
+    if containers._is_missing(found):
         return None
+    if found is None:
+        raise UserRaise(user_error(TypeError, "'NoneType' object is not callable"))
     if not isinstance(found, types.FunctionType):
         if left.payload is not None and isinstance(found, types.WrapperDescriptorType):
             return _payload_slot(tx, left, name, right)
@@ -377,12 +381,17 @@ def _payload_slot(tx: Any, left: ObjectVariable, name: str, right: VariableTrack
     return compare(tx, _COMPARE_NAMES[name], payload_of(left), other)
 
 
+def _same_object(a: VariableTracker, b: VariableTracker) -> bool:
+    """Whether containers take two items for equal without asking them (CPython: PyObject_RichCompareBool)."""
+    return a is b or isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable) and a.value is b.value
+
+
 def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
     if fn in (operator.eq, operator.ne) and len(a) != len(b):
         return constant(fn is operator.ne)
     for x, y in zip(a, b, strict=False):
         x, y = realize(x, tx.state), realize(y, tx.state)
-        if x is y and not isinstance(x, TensorVariable):
+        if _same_object(x, y):
             continue
         if not truth(tx, apply(tx, operator.eq, [x, y])):
             if fn in (operator.eq, operator.ne):
@@ -396,7 +405,7 @@ def _equal_dicts(tx: Any, a: DictVariable, b: DictVariable) -> bool:
     if x.keys() != y.keys():
         return False
     pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
-    return all(p is q or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs)
+    return all(_same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs)
 
 
 def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:

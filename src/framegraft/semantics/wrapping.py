@@ -145,7 +145,9 @@ class VariableBuilder:
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
             inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
-            tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
+            if not isinstance(inner, DictVariable):
+                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {inner.python_type().__name__}")
+            tracker.payload = inner
             return tracker
         if cls is super and value.__self__ is not None:
             return self._super(value, source)

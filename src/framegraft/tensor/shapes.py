@@ -322,6 +322,13 @@ def _check_alpha(a: Any, b: Any, alpha: Any = 1) -> None:
         raise RuntimeError("a truth value as alpha")
 
 
+def _check_difference(a: Any, b: Any, alpha: Any = 1) -> None:
+    """native::sub_check"""
+    if any(type(n) is bool or getattr(n, "dtype", None) is torch.bool for n in (a, b)):
+        raise RuntimeError("subtraction of truth values")
+    _check_alpha(a, b, alpha)
+
+
 def _check_mask(target: Any, mask: Any, *value: Any) -> None:
     if mask.dtype is not torch.bool:
         raise RuntimeError("a mask that does not consist of truth values")
@@ -329,8 +336,10 @@ def _check_mask(target: Any, mask: Any, *value: Any) -> None:
 
 def _checks() -> dict[Any, Any]:
     table: dict[Any, Any] = {aten.mul_.Tensor: _check_cast, aten.mul_.Scalar: _check_cast}
-    for packet in (aten.add, aten.sub, aten.add_, aten.sub_):
+    for packet in (aten.add, aten.add_):
         table[packet.Tensor] = table[packet.Scalar] = _check_alpha
+    for packet in (aten.sub, aten.sub_, aten.rsub):
+        table[packet.Tensor] = table[packet.Scalar] = _check_difference
     for packet in (aten.masked_fill, aten.masked_fill_):
         table[packet.Tensor] = table[packet.Scalar] = _check_mask
     return table
