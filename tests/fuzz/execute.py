@@ -111,12 +111,13 @@ def difference(text: str, mode: str, force: int = 0) -> str | None:
     try:
         with time_limit(EAGER_LIMIT):
             expected = observe(text, lambda f: f, nothing)
-    except TooLong:
+    except (TooLong, Exception):  # noqa: BLE001 - endless, or no program: main's own errors are part of what is observed
         return None
     with time_limit(TIME_LIMIT):
         framegraft.reset()
         forced = {"force_break_at": force} if mode == "forced" else {}
-        with framegraft.config.patch(raise_internal_errors=True, **forced):
+        # Autograd's compilers refuse what fails in backward only, even where that is never called.
+        with framegraft.config.patch(raise_internal_errors=True, suppress_errors=mode == "aot_eager", **forced):
             got = observe(text, capturer(mode), framegraft.graph_break)
     found = first_difference(expected, got)
     return found if found is not None and expected == observe(text, lambda f: f, nothing) else None

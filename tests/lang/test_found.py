@@ -453,3 +453,10 @@ def test_changes_before_an_error_are_seen(backend):
         with contextlib.suppress(RuntimeError):
             compiled(x, n)
         assert x.tolist() == [2.0] * 3
+
+
+@differential(lambda: (torch.ones(3), [2, 3, 4]))
+def test_in_of_an_iterator_stops_where_it_finds(x, items):
+    backwards, made, mapped = reversed(items), (i for i in items), map(str, items)
+    found = 3 in backwards, 2 in made, "3" in mapped
+    return x + 1, found, list(backwards), next(made), list(mapped), 4 in items, 5 in iter(items)

@@ -43,9 +43,9 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, logs, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
+from ..tensor import autograd, checkpoint, modules, numpy, optim, torchops  # noqa: F401
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import Policy
@@ -259,6 +259,7 @@ class Conversion:
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
+        numpy.learn()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         if self.fixed_floats:
             policy.fix_floats()

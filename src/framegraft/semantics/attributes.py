@@ -368,7 +368,8 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
     if isinstance(getattribute, types.FunctionType):
         return calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {})
     if cls in (types.UnionType, types.GenericAlias) and obj.source is not None and name in ("__args__", "__origin__", "__parameters__"):
-        tx.state.guards.pin(obj.source, obj.value)
+        if cls is not types.UnionType:
+            tx.state.guards.pin(obj.source, obj.value)
         return LazyVariable(getattr(obj.value, name), obj.source.child("ATTR", name))
     if getattribute is not object.__getattribute__ and not _is_generic(cls):
         raise GraphBreak("unsupported_attribute", f"the attributes of a {cls.__name__}, which C code looks up in a way of its own")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import operator
 import types
 import weakref
 from typing import Any
@@ -360,8 +361,8 @@ def real_slice(key: SliceVariable) -> slice:
 
 def index_of(tx: Any, key: VariableTracker, what: str) -> int:
     key = specialised(key)
-    if isinstance(key, ConstantVariable) and isinstance(key.value, int):
-        return int(key.value)
+    if isinstance(key, ConstantVariable) and hasattr(type(key.value), "__index__"):
+        return operator.index(key.value)
     if isinstance(key, ConstantVariable):
         text = f"{what} indices must be integers or slices, not {type(key.value).__name__}"
         raise UserRaise(user_error(TypeError, text))

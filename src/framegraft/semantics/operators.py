@@ -36,7 +36,7 @@ from ..model.value import (
 )
 from . import attributes, calls, containers, iteration
 from .containers import payload_of, sequence_items
-from .wrapping import need_constant_deep, wrap_constant
+from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
 _BINARY = {
     operator.add: ("__add__", "__radd__", "+"),
@@ -277,11 +277,8 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
         return constant(containers.hash_key(tx, item) in inner.items)
     if isinstance(inner, TensorVariable):
         raise GraphBreak("data_dependent_branch", "in of a tensor")
-    if isinstance(inner, (ListVariable, TupleVariable)):
-        items = inner.items
-    else:
-        items = iteration.unpack_iterable(tx, container)
-    for candidate in items:
+    iterator = iteration.get_iter(tx, inner if isinstance(inner, (ListVariable, TupleVariable)) else container)
+    while (candidate := iteration.next_item(tx, iterator)) is not None:
         candidate = realize(candidate, tx.state)
         if _same_object(candidate, item):
             return TRUE
@@ -434,6 +431,8 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
 
 def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bool = False) -> VariableTracker:
     name, mirrored, sign = _BINARY[fn]
+    if fn is operator.or_ and (union := _union(tx, a, b)) is not None:
+        return union
     swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type()) and (
         _is_overloaded(tx, a, b, mirrored))
     order = ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored))
@@ -448,6 +447,22 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bo
     if result is not None:
         return result
     raise UserRaise(user_error(TypeError, _mismatch(fn, sign, a, b, inplace)))
+
+
+def _union(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+    """``int | None``: classes whose metaclass leaves that to ``type``."""
+    values = []
+    for part in (a, b):
+        if isinstance(part, ConstantVariable) and part.value is None:
+            values.append(None)
+        elif isinstance(part, ObjectVariable) and (part.cls is types.UnionType or issubclass(part.cls, type) and (
+                attributes.mro_lookup(tx, part.cls, "__or__") is type.__or__)):
+            values.append(part.value)
+        else:
+            return None
+    if values == [None, None]:
+        return None
+    return wrap_pinned(tx, operator.or_(*values))
 
 
 def _is_overloaded(tx: Any, a: VariableTracker, b: VariableTracker, name: str) -> bool:

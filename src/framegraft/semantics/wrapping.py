@@ -137,6 +137,9 @@ class VariableBuilder:
                 guards.add(source.child("CELLVAL"), "ABSENT")
                 contents = MISSING
             return CellVariable(contents, source)
+        if cls is types.UnionType:  # made anew wherever it is written
+            guards.add(source, "PY", _UnionIs(value))
+            return ObjectVariable(value, cls, source)
         if cls is range:
             guards.add(source, "PY", _RangeIs(value))
             return ConstantVariable(value, source)
@@ -253,6 +256,18 @@ class _RangeIs:
 
     def __call__(self, value: range) -> bool:
         return (value.start, value.stop, value.step) == self.parts
+
+
+class _UnionIs:
+    """Guard: a union of the very same classes."""
+
+    __name__ = "union_is"
+
+    def __init__(self, value: types.UnionType) -> None:
+        self.parts = value.__args__
+
+    def __call__(self, value: types.UnionType) -> bool:
+        return len(value.__args__) == len(self.parts) and all(a is b for a, b in zip(value.__args__, self.parts, strict=True))
 
 
 class _SetIs:

@@ -32,7 +32,7 @@ from ..model.value import (
 from ..semantics import attributes, calls
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import layouts, symbolic
+from . import layouts, numpy, symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -98,7 +98,7 @@ class Tensors(TensorLayer):
         self._graph_functions: dict[int, tuple[Any, str]] = {}
 
     def is_constant_type(self, cls: type) -> bool:
-        return cls in CONSTANTS
+        return cls in CONSTANTS or cls in numpy.SCALARS
 
     def kind(self, fn: Any) -> str:
         """How a callable is treated: 'graph', 'factory', or '' (not this layer's)."""
@@ -143,6 +143,8 @@ class Tensors(TensorLayer):
         return found
 
     def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
+        if numpy.SCALARS and any(isinstance(a, ConstantVariable) and type(a.value) in numpy.SCALARS for a in args):
+            return None
         return symbolic.compute(tx.state.graph.symbols, fn, args)
 
     def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
@@ -197,6 +199,8 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls in (torch.dtype, torch.layout, torch.memory_format):
         state.guards.add(source, "ID", value)
         return constant(value)
+    if cls in numpy.SCALARS:
+        return numpy.wrap(state, value, source)
     if cls is torch.device:
         state.guards.add(source, "EQ", value)
         return constant(value)
@@ -237,8 +241,9 @@ _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: to
 class Unwrapper:
     """Trackers to FX arguments and to fake arguments, side by side."""
 
-    def __init__(self, tx: Any) -> None:
+    def __init__(self, tx: Any, target: Any = "") -> None:
         self.tx = tx
+        self.target = target
         self.by_fake: dict[int, TensorVariable] = {}
         self.saw_tensor = False
 
@@ -249,7 +254,10 @@ class Unwrapper:
             self.saw_tensor = True
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
-            return tracker.value, tracker.value
+            value = tracker.value
+            if type(value) in numpy.SCALARS:
+                value = numpy.number_of(value, self.target)
+            return value, value
         if isinstance(tracker, SymbolicVariable):
             node = self.tx.state.graph.symbols.node(tracker)
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
@@ -283,7 +291,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     state = tx.state
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
-    unwrap = Unwrapper(tx)
+    unwrap = Unwrapper(tx, target)
     pairs = [unwrap.both(a) for a in args]
     named = {k: unwrap.both(v) for k, v in kwargs.items()}
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
