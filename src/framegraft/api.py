@@ -40,7 +40,7 @@ class Context:
         """Called by the native core when no entry fits."""
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
-        if _operations_are_watched():
+        if _operations_are_watched() or skip.builtins_replaced():
             return None
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
             _native.set_skip(code, None, how)
