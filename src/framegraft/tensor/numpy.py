@@ -13,9 +13,8 @@ from ..model.dispatch import CLASSES, HANDLERS, unknown
 from ..model.value import ConstantVariable, ObjectVariable, SizeVariable, TupleVariable, VariableTracker, constant
 
 _KINDS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
-# Functions of numbers that give a number, always the same. Others have state, or make arrays.
-_FUNCTIONS = ("prod", "sum", "min", "max", "mean", "floor", "ceil", "round", "sqrt", "exp", "log", "log2", "log10", "abs", "sign",
-              "power", "minimum", "maximum", "clip", "floor_divide", "mod", "add", "subtract", "multiply", "divide", "isnan", "isinf")
+# Functions of numbers that give a number, always the same, as all ufuncs of NumPy's do. Others have state, or make arrays.
+_FUNCTIONS = ("prod", "sum", "min", "max", "mean", "round", "clip")
 SCALARS: set[type] = set()
 _KNOWN: dict[int, Any] = {}  # id -> the function
 
@@ -41,8 +40,8 @@ def learn() -> None:
         cls = getattr(numpy, name)
         SCALARS.add(cls)
         CLASSES[cls] = _make
-    for name in _FUNCTIONS:
-        fn = _KNOWN[id(getattr(numpy, name))] = getattr(numpy, name)
+    for fn in (*(getattr(numpy, name) for name in _FUNCTIONS), *(f for f in vars(numpy).values() if type(f) is numpy.ufunc)):
+        _KNOWN[id(fn)] = fn
         HANDLERS[id(fn)] = _folded(fn)
 
 
