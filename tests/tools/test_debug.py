@@ -95,6 +95,7 @@ def test_what_compilers_made(tmp_path, backend):
     assert "torch.ops.aten" in (folder / "aot_forward.py").read_text()
 
 
+@pytest.mark.own_code
 def test_nothing_is_switched_on_afterwards(tmp_path):
     from torch._logging._internal import trace_log
 

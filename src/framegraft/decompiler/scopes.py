@@ -88,15 +88,16 @@ class Scopes:
         free = set(self.free_stores)
         if self.is_function:
             free |= {n for n in code.co_freevars if n not in used and n != "__class__"}
-        else:
-            free |= {n for n in code.co_freevars if n not in used and n != "__class__" and False}
         if free:
             out.append(ast.Nonlocal(sorted(self.name(n) for n in free)))
         if self.is_function:
-            missing = (loaded_locals | set(code.co_cellvars)) - self.bound
-            for name in sorted(missing):
+            for name in sorted(self.never_bound(loaded_locals)):
                 out.append(ast.AnnAssign(ast.Name(self.name(name), ast.Store()), ast.Constant(None), None, 1))
         return out
+
+    def never_bound(self: Walker, loaded: set[str]) -> set[str]:  # type: ignore[misc]
+        """Locals (``loaded``, and those with cells) that no statement binds."""
+        return (loaded | set(self.code.co_cellvars)) - self.bound
 
     def local_names(self: Walker) -> set[str]:  # type: ignore[misc]
         code = self.code

@@ -175,7 +175,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             if op == "POP_TOP" or op == "POP_EXCEPT":
                 pass  # no statement begins with these
             else:
-                if self.opens_loop(i, block):
+                if self.opens_loop(i, block.handler):
                     after = self.maybe_while(i, block, follow, stack, out)
                     if after < 0:
                         return False, i
