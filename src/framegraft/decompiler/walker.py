@@ -25,7 +25,6 @@ from .scopes import Scopes
 from .stores import Impure
 from .tries import Tries
 
-
 _MATCHES = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
 
 
