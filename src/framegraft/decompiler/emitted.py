@@ -82,7 +82,7 @@ class Emitter(Pieces, Repeats):
                     return out, (i, state)
                 if self.leaves(i, state, where, out):
                     return out, None
-                if self.is_structured and self.is_header(i, op, where.covered):
+                if self.is_structured and self.is_header(i, op, where):
                     done = self.repeat(i, state, where, out)
                     if done is None:
                         return out, None
@@ -101,9 +101,6 @@ class Emitter(Pieces, Repeats):
                 return out, None
             if i >= g.n:
                 raise DecompileError("control gets to no return")
-
-    def is_header(self, i: int, op: str, covered: int) -> bool:
-        return i in self.g.back and self.opens_loop(i, covered) or op == "FOR_ITER" and covered == self.g.handler[i]
 
     def is_left(self, i: int, op: str, covered: int) -> bool:
         """Whether another handler than ``covered`` is responsible for ``i``, and it matters."""
@@ -281,6 +278,5 @@ class Emitter(Pieces, Repeats):
                 continue
             name = self.fresh("value")
             for one, statements in ((state, out), (other, also)):
-                statements.append(ast.Assign([ast.Name(name, STORE)], self.take(one.stack[k]), lineno=0))
-                one.stack[k] = self.local(name)
+                one.stack[k] = self.bind(name, one.stack[k], statements)
         return state

@@ -30,10 +30,7 @@ class Operations(Values):
             return
         state.stack.pop()
         self.flush(state, out)
-        name = self.fresh("value")
-        out.append(ast.Assign([ast.Name(name, STORE)], left, lineno=0))
-        out.append(ast.AugAssign(ast.Name(name, STORE), item.op, item.right))
-        state.stack.append(self.local(name))
+        state.stack.append(self.bind(self.fresh("value"), item, out))
 
     def op_LOAD_GLOBAL(self, i: int, inst: Any, state: State, out: list) -> int:
         if _INSTALLED.match(inst.arg):
@@ -50,7 +47,8 @@ class Operations(Values):
 
     def op_IMPORT_NAME(self, i: int, inst: Any, state: State, out: list) -> int:
         after = self.g.ops[i + 1]
-        if after.startswith("STORE_") or after in ("IMPORT_FROM", "INTRINSIC"):
+        is_statement = after.startswith("STORE_") or after in ("IMPORT_FROM", "INTRINSIC")
+        if is_statement and all(isinstance(item, (ast.Constant, ast.Tuple)) for item in state.stack[-2:]):
             self.flush(state, out, len(state.stack) - 2)
             RULES["IMPORT_NAME"](self, inst, state.stack, None)
             return i + 1
@@ -74,8 +72,10 @@ class Operations(Values):
         if op == "CALL":
             start += 1
             callee = stack[start - 1]
-            if isinstance(callee, BuildClass):
+            if isinstance(callee, BuildClass) and isinstance(stack[start], Function):
                 start += 1
+            elif isinstance(callee, BuildClass):
+                stack[start - 1] = self.take(callee)
             elif isinstance(callee, Function) and isinstance(stack[-1], Iter):
                 return
         elif op == "MAKE_FUNCTION":

@@ -71,6 +71,28 @@ class Repeats(Operations):
             if item is not known and (local_name(item) is None or local_name(item) != local_name(known)):
                 raise Branchy
 
+    def is_header(self, i: int, op: str, where: Where) -> bool:
+        """Whether a loop statement begins at ``i``."""
+        if op == "FOR_ITER":
+            return where.covered == self.g.handler[i]
+        if i not in self.g.back or not self.opens_loop(i, where.covered):
+            return False
+        body = natural_loop(self.g, i)
+        loop = where.loop
+        while loop is not None:
+            if loop.header in body:
+                return False  # its test, written a second time
+            loop = loop.outer
+        return not any(self.tests_again(i, body, inner) for inner in self.g.back if inner in body and inner != i)
+
+    def tests_again(self, header: int, body: set[int], inner: int) -> bool:
+        """Whether the loop at ``inner`` is the very one at ``header`` behind its first test, which ``continue`` jumps to:
+        the compiler writes the test of ``while`` twice."""
+        g = self.g
+        part = natural_loop(g, inner)
+        ways = {to for i in part for to in g.successors(i) if to not in part}
+        return header in ways and self.way_out(header, body, False) in ways
+
     def repeat(self, header: int, state: State, where: Where, out: list) -> tuple[int, State] | None:
         """The loop at ``header``; where control goes on behind it (None for nowhere)."""
         g = self.g

@@ -148,9 +148,15 @@ class Values(Walker):
             state.stack[k] = self.local(item.node.name)
             self.bound.add(item.node.name)
             return
-        name = self.fresh("value")
-        out.append(ast.Assign([ast.Name(name, STORE)], self.take(item), lineno=0))
-        state.stack[k] = self.local(name)
+        state.stack[k] = self.bind(self.fresh("value"), item, out)
+
+    def bind(self, name: str, item: Any, out: list) -> ast.expr:
+        """Assigns an entry to a variable of the emitter's; the entry that stands for it."""
+        value = item.left if isinstance(item, Aug) else self.take(item)
+        out.append(ast.Assign([ast.Name(name, STORE)], value, lineno=0))
+        if isinstance(item, Aug):
+            out.append(ast.AugAssign(ast.Name(name, STORE), item.op, item.right))
+        return self.local(name)
 
     def defined(self, item: Definition) -> ast.stmt:
         item.node.decorator_list = item.decorators[::-1]
