@@ -4,7 +4,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import config, exc, testing
+from . import config, events, exc, testing
 from .api import (
     _debug_get_cache_entry_list,
     allow_in_graph,
@@ -73,6 +73,7 @@ __all__ = [
     "decompile",
     "disable",
     "disallow_in_graph",
+    "events",
     "exc",
     "explain",
     "export",
@@ -101,5 +102,6 @@ __all__ = [
     "uninstall",
 ]
 
-if os.environ.get("FRAMEGRAFT_REPORT"):
-    import_module(".tools.report", __name__).start_from_environment(os.environ["FRAMEGRAFT_REPORT"])
+for _variable, _tool in (("FRAMEGRAFT_REPORT", ".tools.report"), ("FRAMEGRAFT_TRACE", ".tools.trace")):
+    if os.environ.get(_variable):
+        import_module(_tool, __name__).start_from_environment(os.environ[_variable])

@@ -21,7 +21,7 @@ from typing import Any
 
 from torch._logging._internal import trace_log
 
-from .. import _native
+from .. import _native, events
 from ..emit.resume import origin_of
 from ..run import records
 from ..run.names import InstalledName
@@ -85,18 +85,18 @@ class Artefacts(Collector):
 
     # -- what happens
 
-    def started(self, capture: records.Capture) -> None:
-        super().started(capture)
-        self._current.append(capture)
+    def capture_started(self, event: events.CaptureStarted) -> None:
+        super().capture_started(event)
+        self._current.append(event.capture)
 
-    def compiled(self, capture: records.Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
-        super().compiled(capture, name, module, inputs, compiled)
-        head = f"Graph {name} of {title(capture)}.\n\nRuns by itself: python {name}.py\n"
-        self.write(capture, f"{name}.py", sources.graph_file(module, inputs, head))
-        return compiled
+    def graph_compiled(self, event: events.GraphCompiled) -> None:
+        super().graph_compiled(event)
+        head = f"Graph {event.name} of {title(event.capture)}.\n\nRuns by itself: python {event.name}.py\n"
+        self.write(event.capture, f"{event.name}.py", sources.graph_file(event.module, event.inputs, head))
 
-    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: records.Lines, args: tuple, fn: Any) -> None:
-        super().entered(capture, entry, guards, lines, args, fn)
+    def entry_made(self, event: events.EntryMade) -> None:
+        super().entry_made(event)
+        capture, entry = event.capture, event.entry
         entry.info.folder = self.folder(capture)
         code = capture.code()
         text, _ = sources.user_source(capture.filename, capture.line)
@@ -112,7 +112,8 @@ class Artefacts(Collector):
         if capture.broken is not None:
             self.write(capture, "break.txt", Break.of(capture.broken).text + "\n")
 
-    def ended(self, capture: records.Capture) -> None:
+    def capture_ended(self, event: events.CaptureEnded) -> None:
+        capture = event.capture
         self._current.remove(capture)
         self.infos.clear()  # nothing of the program stays alive for the files' sake
         if capture.outcome != "entry" and capture.broken is not None:
