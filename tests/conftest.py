@@ -65,6 +65,7 @@ def clean_state(request):
     dtype = torch.get_default_dtype()
     with config.preserved():
         config.raise_internal_errors = True
+        config.repro_directory = ""
         framegraft.reset()
         random.seed(0)
         torch.manual_seed(0)

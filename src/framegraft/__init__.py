@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .tools.debug import debug
     from .tools.explain import explain, status
     from .tools.export import export
+    from .tools.frames import replay
+    from .tools.minify import minify
     from .tools.report import recording, report
 
 __version__ = "0.1.0"
@@ -47,8 +49,10 @@ _LATER = {  # imported when they are first asked for
     "explain": ".tools.explain",
     "export": ".tools.export",
     "install": ".tools.bytecode_log",
+    "minify": ".tools.minify",
     "prepare_debug": ".tools.artefacts",
     "recording": ".tools.report",
+    "replay": ".tools.frames",
     "report": ".tools.report",
     "status": ".tools.explain",
     "uninstall": ".tools.bytecode_log",
@@ -86,11 +90,13 @@ __all__ = [
     "mark_static",
     "mark_unbacked",
     "maybe_mark_dynamic",
+    "minify",
     "optimize",
     "prepare_debug",
     "recording",
     "register_backend",
     "register_bytecode_hook",
+    "replay",
     "report",
     "reset",
     "run",
@@ -101,6 +107,19 @@ __all__ = [
     "testing",
     "uninstall",
 ]
+
+
+class _Repros(events.Listener):
+    """Suppressed failures leave a folder; what writes it is imported for the first one."""
+
+    is_permanent = True
+
+    def capture_failed(self, event: events.CaptureFailed) -> None:
+        if event.suppressed:
+            import_module(".tools.repro", __name__).write(event)
+
+
+events.subscribe(_Repros())
 
 for _variable, _tool in (("FRAMEGRAFT_REPORT", ".tools.report"), ("FRAMEGRAFT_TRACE", ".tools.trace")):
     if os.environ.get(_variable):

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
-    from types import CodeType, FunctionType
+    from types import CodeType
 
     from .errors import GraphBreak
 
@@ -41,7 +41,7 @@ class CaptureStarted(Event):
     """Before a frame is looked at. ``args`` are the flat parameters that ``fn`` is called with."""
 
     kind = "capture_started"
-    fn: FunctionType
+    fn: Any
     args: tuple
 
 
@@ -50,7 +50,7 @@ class Recompiled(Event):
     """The frame has ``entries`` that do not fit the call; ``capture.recompile`` tells why."""
 
     kind = "recompiled"
-    fn: FunctionType
+    fn: Any
     args: tuple
     entries: list
 
@@ -100,7 +100,7 @@ class EntryMade(Event):
     entry: Any
     guards: list
     lines: set[tuple[CodeType, int]]
-    fn: FunctionType
+    fn: Any
     args: tuple
 
 
@@ -115,7 +115,7 @@ class CaptureFailed(Event):
     kind = "capture_failed"
     error: BaseException
     suppressed: bool
-    fn: FunctionType
+    fn: Any
     args: tuple
     graph: tuple[str, Any, list[Any]] | None
     compiler: Any
@@ -139,6 +139,7 @@ class Listener:
     """Hears of the events that it has methods for. ``wants_lines``: the engine notes each traced line for it, which costs time."""
 
     wants_lines = False
+    is_permanent = False  # the package's own, which are always subscribed
 
     def on(self, event: Event) -> None:
         method = getattr(self, event.kind, None)
@@ -178,8 +179,8 @@ def publish(event: Event) -> None:
 
 
 def listeners() -> list[Listener]:
-    """Those that are subscribed, without the logs, which always are."""
-    return [listener for listener in _listeners if not getattr(listener, "is_permanent", False)]
+    """Those that are subscribed, without the package's own that always are."""
+    return [listener for listener in _listeners if not listener.is_permanent]
 
 
 def lines_wanted() -> bool:

@@ -10,5 +10,4 @@ from framegraft import compile, reset  # noqa: F401 - what a peer has
 
 from .swap import Swap
 
-framegraft.config.raise_internal_errors = True
 framegraft.register_bytecode_hook(Swap(os.environ.get("FRAMEGRAFT_SWAP", "transformed")))

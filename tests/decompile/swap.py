@@ -83,7 +83,10 @@ class Swap:
             told = {"name": code.co_name, "kind": kind, "instructions": len(decode(code)), "pieces": "match __at" in source, "source": source}
             with open(LOG, "a") as file:
                 file.write(json.dumps(told) + "\n")
-        return compiled_from(source, code)
+        try:
+            return compiled_from(source, code)
+        except Exception as error:
+            raise framegraft.exc.DecompileError(f"{code.co_name}: {error}") from error
 
 
 @contextlib.contextmanager

@@ -134,7 +134,7 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         suppressed = isinstance(error, BackendCompilerFailed) and config.suppress_errors
         notes = conversion.failed(error, suppressed)
         if isinstance(error, BackendCompilerFailed) and suppressed:
-            warnings.warn("; ".join((str(error), "the frame runs in eager mode", *notes)), stacklevel=4)
+            warnings.warn("\n  ".join((str(error), "The frame runs in eager mode.", *notes)), stacklevel=4)
             capture.outcome = "eager"
             broken = GraphBreak("backend_failed", f"{error.backend_name}: {error.detail}")
             broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
@@ -150,8 +150,8 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         if not suppressed:
             raise InternalError(f"{type(error).__name__}: {error} (while capturing {code.co_qualname})") from error
         text = (f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
-                "runs in eager mode. Please report this")
-        warnings.warn("; ".join((text, *notes)), stacklevel=4)
+                "runs in eager mode. Please report this.")
+        warnings.warn("\n  ".join((text, *notes)), stacklevel=4)
         capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None

@@ -8,6 +8,7 @@ One folder for each entry, named ``<frame>_<index>_<function>``:
     __resume_at_M_N.py     the resume functions that the transformed code calls
     guards.py              when the entry may be used again, with the reason of each guard
     break.txt              why the graph ended where it did
+    frame.pkl              with ``frames=True``: the function and its arguments, for ``replay``; frame.txt where that is not possible
     aot_*.py, inductor_*.py  what AOTAutograd and inductor made of the graph, where they were used
 """
 
@@ -27,6 +28,7 @@ from ..run import records
 from ..run.names import InstalledName
 from . import sources
 from .details import Break, Collector
+from .frames import record_event
 
 # Payloads of torch's structured trace -> file name.
 _PAYLOADS = {
@@ -42,8 +44,9 @@ _NAMED = {"inductor_post_grad_graph": "inductor_post_grad.py", "fx_graph_runnabl
 class Artefacts(Collector):
     """``with Artefacts(directory): ...`` writes a folder for each entry that is made inside. ``written`` lists them."""
 
-    def __init__(self, directory: str | pathlib.Path) -> None:
+    def __init__(self, directory: str | pathlib.Path, frames: bool = False) -> None:
         super().__init__(measure=False)
+        self.frames = frames
         self.directory = pathlib.Path(directory).resolve()
         self.written: list[pathlib.Path] = []
         self._folders: dict[int, pathlib.Path] = {}
@@ -108,6 +111,10 @@ class Artefacts(Collector):
             source, refused = sources.readable_code(resume.__code__, name)
             head = f'"""What is left of {title(capture)} after the break.{refusal(refused)}"""\n\n'
             self.write(capture, f"{name}.py", head + source)
+        if self.frames:
+            refused = record_event(event, self.folder(capture))
+            if refused:
+                self.write(capture, "frame.txt", refused + "\n")
         self.write(capture, "guards.py", sources.guards_text(self.detail(capture).guards, f"When {title(capture)} may be used again."))
         if capture.broken is not None:
             self.write(capture, "break.txt", Break.of(capture.broken).text + "\n")
@@ -187,6 +194,9 @@ class _Compilers(logging.Handler):
             artefacts.payload(metadata.get("frame_id"), metadata.get("frame_compile_id"), name, payload)
 
 
-def prepare_debug(directory: str | pathlib.Path) -> Artefacts:
-    """``with prepare_debug(directory): ...`` writes what is captured inside to files; see the module for their names."""
-    return Artefacts(directory)
+def prepare_debug(directory: str | pathlib.Path, frames: bool = False) -> Artefacts:
+    """``with prepare_debug(directory): ...`` writes what is captured inside to files; see the module for their names.
+
+    ``frames``: with each frame and its arguments as ``frame.pkl``, for ``replay``.
+    """
+    return Artefacts(directory, frames)
