@@ -107,13 +107,18 @@ static inline bool fg_dict_settle(PyObject *d)
     PyDictObject *dict = (PyDictObject *)d;
     if (!dict->ma_values || !dict->ma_values->embedded)
         return true;
-    if (!PyDict_CheckExact(d) || !dict->ma_used)
+    if (!PyDict_CheckExact(d))
         return false;
-    PyObject *item = PyObject_CallMethod(d, "popitem", NULL); /* only a table of its own can lose its last item */
-    if (!item || PyDict_SetItem(d, PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1)) < 0)
-        PyErr_Clear();
+    /* Only a table of its own can lose its last item, or have a key that is no string. */
+    PyObject *item = dict->ma_used ? PyObject_CallMethod(d, "popitem", NULL) : NULL;
+    bool ok = item ? PyDict_SetItem(d, PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1)) == 0
+                   : !dict->ma_used && PyDict_SetItem(d, Py_None, Py_None) == 0;
+    if (ok && !item)
+        PyDict_Clear(d);
     Py_XDECREF(item);
-    return !dict->ma_values || !dict->ma_values->embedded;
+    if (!ok)
+        PyErr_Clear();
+    return ok && (!dict->ma_values || !dict->ma_values->embedded);
 }
 #define FG_DICT_SETTLE(d) fg_dict_settle(d)
 #else
