@@ -143,10 +143,10 @@ class Conditions:
 
     def is_keep(self: Walker, i: int) -> bool:  # type: ignore[misc]
         """Whether COPY, POP_JUMP_IF, POP_TOP from ``i`` on are one JUMP_IF_..._OR_POP."""
-        insts = self.g.insts
-        if i + 2 >= self.g.n or insts[i + 1].op != "POP_JUMP_IF" or insts[i].op != "COPY" or insts[i].arg != 1:
+        ops, insts = self.g.ops, self.g.insts
+        if ops[i : i + 3] != ["COPY", "POP_JUMP_IF", "POP_TOP"]:
             return False
-        return insts[i].offset == insts[i + 1].offset
+        return insts[i].arg == 1 and insts[i + 1].arg in ("true", "false")
 
     def value_join(self: Walker, i: int) -> tuple[int, bool]:  # type: ignore[misc]
         """Where the value comes about that the condition at ``i`` (COPY of a kept one, or POP_JUMP_IF) decides on.

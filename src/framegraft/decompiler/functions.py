@@ -143,8 +143,14 @@ class Functions:
         self.global_stores |= inner.global_stores  # a walrus stores into the function around
         for name in inner.free_stores:
             (self.free_stores if name in self.code.co_freevars else self.bound).add(name)
+        made_of = self.comprehension_of(code.co_name, inner.body, iterator)
+        made_of.is_awaited = bool(code.co_flags & CO_COROUTINE)  # type: ignore[attr-defined]
+        return made_of
+
+    def comprehension_of(self: Walker, name: str, body: list[ast.stmt], iterator: Iter) -> ast.expr:  # type: ignore[misc]
+        """The comprehension that ``for`` statements over ``iterator`` stand for, which yield what it collects."""
         loops: list[ast.comprehension] = []
-        statement: Any = inner.body
+        kind, statement = _COMPREHENSIONS[name], body
         while True:
             statement = [s for s in statement if not isinstance(s, ast.Return)] if not loops else statement
             node = statement[0] if statement else None
@@ -168,11 +174,8 @@ class Functions:
         loops[0].iter = iterator.node
         value: Any = node.value.value
         if kind is ast.DictComp:
-            made: Any = ast.DictComp(value.keys[0], value.values[0], loops)
-        else:
-            made = kind(value if value is not None else ast.Constant(None), loops)
-        made.is_awaited = bool(code.co_flags & CO_COROUTINE)
-        return made
+            return ast.DictComp(value.keys[0], value.values[0], loops)
+        return kind(value if value is not None else ast.Constant(None), loops)
 
 
 def _assigned(node: Any) -> str | None:

@@ -7,6 +7,7 @@ import keyword
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
+from .inlined import inlined_name
 
 if TYPE_CHECKING:
     from .walker import Walker
@@ -36,7 +37,7 @@ class Scopes:
     def name(self: Walker, name: str) -> str:  # type: ignore[misc]
         """A name as the source has it; DecompileError for one that cannot stand there."""
         self.names_seen.add(name)
-        name = self.unmangled(name)
+        name = self.unmangled(inlined_name(name))
         if name == ".0" or name.isidentifier() and not keyword.iskeyword(name):
             return name
         if name in ("None", "True", "False"):

@@ -18,6 +18,7 @@ from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
 from .graph import Graph
+from .inlined import Inlined
 from .items import AssertionClass, Item, Mark, Slot, as_expr
 from .loops import Loops
 from .match import Matches
@@ -28,7 +29,7 @@ from .tries import Tries
 _MATCHES = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
 
 
-class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
+class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
     """Decompiles one code object; code objects inside of it get walkers of their own."""
 
     def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None) -> None:
@@ -105,7 +106,13 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         op = self.g.ops[i]
         if op == "COPY" and self.is_keep(i):
             return self.value_condition(i, stack)
-        after = self.chained(i, stack) if op == "SWAP" else -1
+        after = -1
+        if op == "SWAP":
+            after = self.chained(i, stack)
+        elif op == "LOAD_CONST":
+            after = self.behind_unbinding(i)
+        elif op.startswith("BUILD_") and self.starts_inlined(i, stack):
+            after = self.inlined(i, stack)
         if after >= 0:
             return after
         RULES[op](self, self.g.insts[i], stack, out)
