@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -127,9 +128,11 @@ class Functions:
         drop = 0
         declared: list[ast.stmt] = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
         rest: list[Any] = body[len(declared) :]
-        while drop < len(rest) and drop < 2 and _assigned(rest[drop]) in ("__module__", "__qualname__"):
+        while drop < len(rest) and drop < len(_OF_CLASSES) and _assigned(rest[drop]) == _OF_CLASSES[drop]:
             drop += 1
         rest = rest[drop:]
+        if rest and sys.version_info >= (3, 13) and _assigned(rest[-1]) == "__static_attributes__":
+            rest.pop()
         if rest and _assigned(rest[0]) == "__doc__" and isinstance(rest[0].value, ast.Constant) and isinstance(rest[0].value.value, str):
             rest[0] = ast.Expr(rest[0].value)
         return ast.ClassDef(self.name(made.code.co_name), bases, keywords, declared + rest or [ast.Pass()], [])
@@ -176,6 +179,10 @@ class Functions:
         if kind is ast.DictComp:
             return ast.DictComp(value.keys[0], value.values[0], loops)
         return kind(value if value is not None else ast.Constant(None), loops)
+
+
+# What the compiler assigns at the beginning of a class's body.
+_OF_CLASSES = ("__module__", "__qualname__", *(["__firstlineno__"] if sys.version_info >= (3, 13) else []))
 
 
 def _assigned(node: Any) -> str | None:
