@@ -42,6 +42,7 @@ examples: build ## the other examples
 	$(PY) examples/quick_start.py
 	$(PY) examples/own_compiler.py
 	$(PY) examples/training_loop.py
+	$(PY) examples/failing_backend.py
 
 test: lint typecheck imports cwarnings pytest ## everything that CI checks
 

@@ -15,8 +15,8 @@ torch.set_num_threads(1)
 
 def pytest_addoption(parser):
     parser.addoption("--known", action="store_true", help="run the tests of known_failures.txt, too")
-    parser.addoption("--decompiled", choices=("transformed", "resumed"), help="run what transformed code, or the resume "
-                     "functions that it was made of, decompile to in place of the transformed code")
+    parser.addoption("--decompiled", choices=("transformed", "resumed", "later"), help="run what code decompiles to in its place "
+                     "(see tests/decompile/swap.py)")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
 
 
@@ -33,6 +33,11 @@ def expect_known_failures(items):
 def pytest_collection_modifyitems(config, items):
     if not config.getoption("--known"):
         expect_known_failures(items)
+    if config.getoption("--decompiled"):
+        skip = pytest.mark.skip(reason="looks at the engine's own code")
+        for item in items:
+            if "own_code" in item.keywords:
+                item.add_marker(skip)
     if config.getoption("--slow"):
         return
     skip = pytest.mark.skip(reason="needs --slow")
@@ -42,24 +47,16 @@ def pytest_collection_modifyitems(config, items):
 
 
 @contextlib.contextmanager
-def decompiled(which):
-    if which is None:
+def decompiled(mode):
+    if mode is None:
         yield
         return
-    from .decompile.swap import recompiled
+    from .decompile.swap import swapping
     from .lang import differential
 
-    def swap(old, new):
-        if which == "transformed":
-            return recompiled(new)
-        return recompiled(old) if old.co_name.startswith("<resume in ") else None
-
-    handle = framegraft.register_bytecode_hook(swap)
-    differential.COUNT_GRAPHS = which != "resumed"  # resume functions run without graphs then
-    try:
+    differential.COUNT_GRAPHS = mode == "transformed"  # resume functions run without graphs else
+    with swapping(mode):
         yield
-    finally:
-        handle.remove()
 
 
 @pytest.fixture(autouse=True)
@@ -68,6 +65,7 @@ def clean_state(request):
     dtype = torch.get_default_dtype()
     with config.preserved():
         config.raise_internal_errors = True
+        config.repro_directory = ""
         framegraft.reset()
         random.seed(0)
         torch.manual_seed(0)

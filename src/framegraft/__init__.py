@@ -4,7 +4,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from . import config, exc, testing
+from . import config, events, exc, testing
 from .api import (
     _debug_get_cache_entry_list,
     allow_in_graph,
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .tools.debug import debug
     from .tools.explain import explain, status
     from .tools.export import export
+    from .tools.frames import replay
+    from .tools.minify import minify
     from .tools.report import recording, report
 
 __version__ = "0.1.0"
@@ -47,8 +49,10 @@ _LATER = {  # imported when they are first asked for
     "explain": ".tools.explain",
     "export": ".tools.export",
     "install": ".tools.bytecode_log",
+    "minify": ".tools.minify",
     "prepare_debug": ".tools.artefacts",
     "recording": ".tools.report",
+    "replay": ".tools.frames",
     "report": ".tools.report",
     "status": ".tools.explain",
     "uninstall": ".tools.bytecode_log",
@@ -73,6 +77,7 @@ __all__ = [
     "decompile",
     "disable",
     "disallow_in_graph",
+    "events",
     "exc",
     "explain",
     "export",
@@ -85,11 +90,13 @@ __all__ = [
     "mark_static",
     "mark_unbacked",
     "maybe_mark_dynamic",
+    "minify",
     "optimize",
     "prepare_debug",
     "recording",
     "register_backend",
     "register_bytecode_hook",
+    "replay",
     "report",
     "reset",
     "run",
@@ -101,5 +108,19 @@ __all__ = [
     "uninstall",
 ]
 
-if os.environ.get("FRAMEGRAFT_REPORT"):
-    import_module(".tools.report", __name__).start_from_environment(os.environ["FRAMEGRAFT_REPORT"])
+
+class _Repros(events.Listener):
+    """Suppressed failures leave a folder; what writes it is imported for the first one."""
+
+    is_permanent = True
+
+    def capture_failed(self, event: events.CaptureFailed) -> None:
+        if event.suppressed:
+            import_module(".tools.repro", __name__).write(event)
+
+
+events.subscribe(_Repros())
+
+for _variable, _tool in (("FRAMEGRAFT_REPORT", ".tools.report"), ("FRAMEGRAFT_TRACE", ".tools.trace")):
+    if os.environ.get(_variable):
+        import_module(_tool, __name__).start_from_environment(os.environ[_variable])

@@ -54,6 +54,8 @@ split_ddp_graphs: bool = False
 
 #: When the backend fails, warn and run the frame in eager mode instead of raising ``BackendCompilerFailed``.
 suppress_errors: bool = False
+#: Where failures that are suppressed leave what is needed to see them again: None is a folder for temporary files, "" nowhere.
+repro_directory: str | None = None
 #: Raise ``InternalError`` for bugs of Framegraft instead of falling back to eager mode with a warning.
 raise_internal_errors: bool = False
 #: Check that new guards hold on the very frame that created them.
@@ -90,6 +92,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "capture_dynamic_output_shape_ops": (bool,),
     "split_ddp_graphs": (bool,),
     "suppress_errors": (bool,),
+    "repro_directory": (str, type(None)),
     "raise_internal_errors": (bool,),
     "verify_guards_on_creation": (bool,),
     "max_trace_steps": (int,),

@@ -105,6 +105,63 @@ def in_closure(x):
     return inner(x)
 
 
+def in_class(x, n):
+    say("made")
+
+    class Holder:
+        value = n
+
+        def get(self):
+            return self.value + n
+
+    n += 1
+    return x + Holder().get()
+
+
+def in_comprehension(x, n):
+    return [x + i if say("at", i) else x * i for i in range(n) if i != 1]
+
+
+def in_handler_in_loop(x, n):
+    for i in range(n):
+        try:
+            x = x / say_or_raise(i)
+        except ValueError as error:
+            say("caught", error)
+            if i == 3:
+                break
+            continue
+        finally:
+            say("finally", i)
+    else:
+        x = -x
+    return x
+
+
+def say_or_raise(i):
+    if i % 2:
+        raise ValueError(i)
+    return i + 1
+
+
+def closing():
+    try:
+        yield 1
+    finally:
+        say("closed")
+
+
+def starts():
+    started = closing()
+    next(started)
+
+
+def values_die(x):
+    starts()
+    say("behind")
+    return x + 1
+
+
 def in_generator(x):
     def squares(n):
         for i in range(n):
@@ -123,6 +180,8 @@ def branch_on_data(x):
 CASES = [
     (in_loop, (torch.ones(2), 3)), (in_nested_loops, (torch.ones(2), [1, 2, 3, 4])), (in_while, (torch.ones(2), 4)),
     (in_while_with_continue, (torch.ones(2), 4)),
+    (in_class, (torch.ones(2), 3)), (in_comprehension, (torch.ones(2), 4)), (in_handler_in_loop, (torch.ones(2), 6)),
+    (in_handler_in_loop, (torch.ones(2), 3)), (values_die, (torch.ones(2),)),
     (in_with, (torch.ones(2),)), (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
     (in_closure, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
 ]
@@ -185,6 +244,21 @@ def test_while_goes_on():
 def test_with_statement_goes_on():
     (source, *_) = resume_functions(in_with, torch.ones(2))
     assert "except BaseException as" in source and "(None, None, None)" in source and "__at" not in source
+
+
+@pytest.mark.parametrize("fn,args", [c for c in CASES if c[0] not in (in_generator, in_handler_in_loop)], ids=lambda v: getattr(v, "__name__", ""))
+def test_no_numbered_pieces(fn, args):
+    import copy
+
+    for n in range(2, 30, 3):
+        framegraft.reset()
+        with framegraft.config.patch(force_break_at=n):
+            assert not [s for s in resume_functions(fn, *copy.deepcopy(args)) if "match __at" in s]
+
+
+def test_a_loop_that_goes_on_reads_well():
+    sources = resume_functions(in_comprehension, torch.ones(2), 4) + resume_functions(in_class, torch.ones(2), 3)
+    assert not [s for s in sources if "while True" in s or "__advance" in s]
 
 
 def test_transformed_code_reads_well():

@@ -162,6 +162,7 @@ def test_resume_functions_are_captured_too(toy):
     assert sorted(counts) == [0, 1]
 
 
+@pytest.mark.own_code
 def test_resume_has_tracebacks_of_the_users_lines():
     def f(a):
         if a.sum() > 0:

@@ -10,6 +10,7 @@ import tempfile
 import time
 from typing import Any
 
+from ..decompile.swap import MODES
 from .execute import examine
 from .generate import generate
 from .shrink import shrink
@@ -18,7 +19,7 @@ DIED = "the interpreter died"
 BATCH = 500  # programs for one worker process
 
 
-def work(first: int, last: int) -> None:
+def work(first: int, last: int, decompiled: str | None) -> None:
     """A worker: one line of JSON before and after each program."""
     for seed in range(first, last):
         print(json.dumps({"start": seed}), flush=True)
@@ -28,7 +29,7 @@ def work(first: int, last: int) -> None:
         except Exception as error:
             print(json.dumps({"seed": seed, "skipped": repr(error)}), flush=True)
             continue
-        print(json.dumps({"seed": seed, "found": examine(text, seed)}), flush=True)
+        print(json.dumps({"seed": seed, "found": examine(text, seed, decompiled=decompiled)}), flush=True)
 
 
 def kind_of(found: str) -> str:
@@ -67,6 +68,8 @@ class Pool:
     def start(self, first: int, last: int) -> None:
         log = open(f"{self.args.out}/worker_{first}.log", "w+")  # noqa: SIM115 - closed in collect
         command = [sys.executable, "-m", "tests.fuzz", "--worker", str(first), str(last)]
+        if self.args.decompiled:
+            command += ["--decompiled", self.args.decompiled]
         self.running.append((subprocess.Popen(command, stdout=log, stderr=subprocess.DEVNULL), log, (first, last)))
 
     def collect(self, process: subprocess.Popen, log: Any, batch: tuple[int, int]) -> None:
@@ -128,15 +131,16 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=0, help="seconds to spend on making each failing program smaller")
     parser.add_argument("--show", action="store_true", help="print the program of --seed, and its difference")
     parser.add_argument("--file", help="run this program in the way of --seed")
+    parser.add_argument("--decompiled", choices=MODES, help="run what code decompiles to in its place (see tests/decompile/swap.py)")
     parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        work(*args.worker)
+        work(*args.worker, args.decompiled)
         return 0
     pathlib.Path(args.out).mkdir(parents=True, exist_ok=True)
     if args.show or args.file:
         text = pathlib.Path(args.file).read_text() if args.file else generate(args.seed)
-        found = examine(text, args.seed)
+        found = examine(text, args.seed, decompiled=args.decompiled)
         print(text if args.show else "")
         print("difference:", found)
         if found and args.shrink:

@@ -14,6 +14,7 @@ import torch
 
 import framegraft
 
+from ..decompile.swap import swapping
 from ..lang.snapshot import Snapshot, first_difference, global_state
 
 # How a program is captured: compiled main, the hook on everything below it, breaks forced, another backend.
@@ -68,8 +69,11 @@ def lines_of(error: BaseException, name: str) -> tuple:
     return tuple(found)
 
 
-def observe(text: str, capture: Callable[[Callable], Callable], graph_break: Callable[[], None]) -> tuple:
-    """All that can be seen of a program's calls: on equal arguments twice, after a change, and on what that left behind."""
+def observe(text: str, capture: Callable[[Callable], Callable], graph_break: Callable[[], None], lines: bool = True) -> tuple:
+    """All that can be seen of a program's calls: on equal arguments twice, after a change, and on what that left behind.
+
+    ``lines``: with the lines that exceptions passed.
+    """
     torch.manual_seed(0)
     random.seed(0)
     module = load(text, "fuzzed", graph_break)
@@ -81,21 +85,21 @@ def observe(text: str, capture: Callable[[Callable], Callable], graph_break: Cal
                 args = module.make()
             if step == "changed":
                 module.change(args)
-            seen.append((step, one_call(module, call, args)))
+            seen.append((step, one_call(module, call, args, lines)))
         module.make()
     finally:
         torch.set_grad_enabled(True)
     return tuple(seen)
 
 
-def one_call(module: types.ModuleType, call: Callable, args: list) -> Any:
+def one_call(module: types.ModuleType, call: Callable, args: list, lines: bool) -> Any:
     out, trace = io.StringIO(), ()
     with contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             end: tuple[str, Any] = ("returned", call(*args))
         except Exception as error:
-            end, trace = ("raised", error), lines_of(error, "fuzzed")
+            end, trace = ("raised", error), lines_of(error, "fuzzed") if lines else ()
             if isinstance(error, framegraft.errors.FramegraftError):
                 raise
     state = {k: v for k, v in vars(module).items() if k.startswith("G_")}
@@ -105,22 +109,27 @@ def one_call(module: types.ModuleType, call: Callable, args: list) -> Any:
     return seen, out.getvalue(), trace, global_state()
 
 
-def difference(text: str, mode: str, force: int = 0) -> str | None:
-    """Where capture differs from eager; None where it does not, or where eager itself is not repeatable or endless."""
+def difference(text: str, mode: str, force: int = 0, decompiled: str | None = None) -> str | None:
+    """Where capture differs from eager; None where it does not, or where eager itself is not repeatable or endless.
+
+    ``decompiled``: a mode of ``tests.decompile.swap``; lines are not compared then.
+    """
     sys.setrecursionlimit(1000)
+    lines = decompiled is None
     try:
         with time_limit(EAGER_LIMIT):
-            expected = observe(text, lambda f: f, nothing)
+            expected = observe(text, lambda f: f, nothing, lines)
     except (TooLong, Exception):  # noqa: BLE001 - endless, or no program: main's own errors are part of what is observed
         return None
     with time_limit(TIME_LIMIT):
         framegraft.reset()
         forced = {"force_break_at": force} if mode == "forced" else {}
         # Autograd's compilers refuse what fails in backward only, even where that is never called.
-        with framegraft.config.patch(raise_internal_errors=True, suppress_errors=mode == "aot_eager", **forced):
-            got = observe(text, capturer(mode), framegraft.graph_break)
+        settings = framegraft.config.patch(raise_internal_errors=True, suppress_errors=mode == "aot_eager", **forced)
+        with settings, swapping(decompiled):
+            got = observe(text, capturer(mode), framegraft.graph_break, lines)
     found = first_difference(expected, got)
-    return found if found is not None and expected == observe(text, lambda f: f, nothing) else None
+    return found if found is not None and expected == observe(text, lambda f: f, nothing, lines) else None
 
 
 def capturer(mode: str) -> Callable[[Callable], Callable]:
@@ -143,13 +152,13 @@ def mode_of(seed: int) -> tuple[str, int]:
     return chooser.choice(MODES), chooser.randrange(60)
 
 
-def examine(text: str, seed: int, modes: tuple[str, ...] | None = None) -> str | None:
+def examine(text: str, seed: int, modes: tuple[str, ...] | None = None, decompiled: str | None = None) -> str | None:
     """The difference of a program in the mode that goes with its seed; errors of the engine are differences."""
     mode, force = mode_of(seed)
     if modes is not None:
         mode = modes[seed % len(modes)]
     try:
-        found = difference(text, mode, force)
+        found = difference(text, mode, force, decompiled)
     except TooLong:
         return f"[{mode}] no end after {TIME_LIMIT} s"
     except Exception as error:

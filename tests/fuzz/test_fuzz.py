@@ -9,7 +9,7 @@ SEEDS = range(0, 120)
 
 
 @pytest.mark.parametrize("first", SEEDS[::20])
-def test_programs(first):
+def test_programs(first, request):
     wrong = []
     for seed in range(first, first + 20):
         try:
@@ -17,7 +17,7 @@ def test_programs(first):
             compile(text, "<generated>", "exec")
         except (SyntaxError, AttributeError):  # the generator's own slips
             continue
-        found = examine(text, seed)
+        found = examine(text, seed, decompiled=request.config.getoption("--decompiled"))
         if found is not None:
             wrong.append(f"seed {seed}: {found}")
     assert not wrong, "\n".join(wrong)

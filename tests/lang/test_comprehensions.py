@@ -82,3 +82,27 @@ def test_closure_in_comprehension(x):
 @differential(graphs=1)
 def test_starred(x):
     return [*(i for i in range(2)), *[x]], (*[x + i for i in range(2)],), {**{i: i for i in range(2)}}
+
+
+@differential(lambda: (torch.ones(2), [1, 2]))
+def test_variables_of_their_own(x, items):
+    """A comprehension's variables are its own, also where it runs in the function's frame."""
+    functions = [lambda: x * item for item in items]
+    item = 3
+    nested = [[(lambda: item * other) for other in items] for item in items]
+    try:
+        failed = [1 // (item - item) for other in items for item in items]
+    except ZeroDivisionError as error:
+        failed = str(error)
+    table = {item: other for item in items for other in range(item)}
+    last = [other for other in items if (item := other)]
+    return [f() for f in functions], item, [[f() for f in row] for row in nested], failed, table, last
+
+
+@differential(lambda: (torch.ones(2), []))
+def test_of_nothing_many_times(x, items):
+    found = []
+    for round in range(3):
+        found += [lambda: (round, item) for item in [*items, round]]
+        items = [item + 1 for item in items if item]
+    return [f() for f in found], items, x

@@ -330,21 +330,17 @@ def test_views_of_one_base():
 
 
 def test_listeners_see_plain_numbers():
-    class Inputs(records.Listener):
+    class Inputs(framegraft.events.Listener):
         def __init__(self):
             self.seen = []
 
-        def compiled(self, capture, name, module, inputs, compiled):
-            self.seen.append([type(value) for value in inputs])
-            return compiled
+        def graph_compiled(self, event):
+            self.seen.append([type(value) for value in event.inputs])
 
     def f(x, n):
         return (x * n).view(-1, x.shape[0])
 
     listener = Inputs()
-    records.LISTENERS.append(listener)
-    try:
+    with framegraft.events.listening(listener):
         run(f, [(torch.ones(2, 3), 2), (torch.ones(4, 3), 5)])
-    finally:
-        records.LISTENERS.remove(listener)
     assert listener.seen == [[torch.Tensor], [int, int, torch.Tensor]]

@@ -193,3 +193,19 @@ def test_targets():
     assert targets.split("pkg.mod:C.m") == ("pkg.mod", "C.m")
     assert targets.split("file.py") == ("file.py", "")
     assert targets.split(r"C:\x.py") == (r"C:\x.py", "")
+
+
+def test_minify_and_replay(tmp_path):
+    code = ("import torch, framegraft\n"
+            "def f(x):\n    print('inside')\n    return torch.relu(x) + 1\n"
+            "with framegraft.prepare_debug('dump', frames=True):\n    framegraft.compile(f, backend='eager')(torch.ones(3))\n")
+    (tmp_path / "program.py").write_text(code)
+    subprocess.run([sys.executable, "program.py"], cwd=tmp_path, check=True)
+    folder = str(next(path.parent for path in sorted((tmp_path / "dump").rglob("frame.pkl"))))
+    told = framegraft_command("replay", folder)
+    assert told.returncode == 0 and "inside" in told.stdout and "print_call" in told.stdout, told
+    assert framegraft_command("replay", folder, "-b", "eager").returncode == 0
+    assert framegraft_command("replay", str(tmp_path / "none")).returncode == 2
+    told = framegraft_command("minify", folder, "-b", "eager")
+    assert told.returncode == 1 and "does what eager mode does" in told.stderr, told
+    assert framegraft_command("minify", folder, "-b", "nothing").returncode == 2

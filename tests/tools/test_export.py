@@ -20,6 +20,7 @@ class Net(nn.Module):
         return {"y": y, "both": [x, y.sum()], "n": 3}
 
 
+@pytest.mark.own_code
 def test_module_with_structured_results():
     model, x = Net(), torch.randn(5, 4)
     before = {k: v.clone() for k, v in model.state_dict().items()}

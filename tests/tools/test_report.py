@@ -190,7 +190,7 @@ def test_recording(tmp_path):
     with framegraft.recording(tmp_path / "r.html"):
         framegraft.compile(helper, backend="eager")(torch.ones(3))
     assert embedded((tmp_path / "r.html").read_text())["functions"][0]["name"] == "helper"
-    assert not records.LISTENERS
+    assert not framegraft.events.listeners()
 
 
 def test_environment_variable(tmp_path):

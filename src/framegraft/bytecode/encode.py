@@ -64,9 +64,13 @@ class _Slots(dict):
 
 
 class Layout:
-    """The frame's slots: parameters and locals, cells that are no parameters, free variables."""
+    """The frame's slots: parameters and locals, cells that are no parameters, free variables; and the code's flags."""
 
-    def __init__(self, locals_: Collection[str], cells: tuple, frees: tuple, no_make_cell: Collection[str]) -> None:
+    def __init__(
+        self, locals_: Collection[str], params: Collection[str], cells: tuple, frees: tuple, no_make_cell: Collection[str], flags: int
+    ) -> None:
+        self.params = params
+        self.flags = flags
         self.cells = cells
         self.frees = frees
         self.no_make_cell = frozenset(no_make_cell)
@@ -99,6 +103,9 @@ def encode(
         raise ValueError("no instructions to encode")
     cells = template.co_cellvars if cellvars is None else tuple(cellvars)
     frees = template.co_freevars if freevars is None else tuple(freevars)
+    made_anew = dict.fromkeys(inst.arg for inst in body if inst.op == "MAKE_CELL")
+    cells += tuple(name for name in made_anew if name not in cells and name not in frees)
+    no_make_cell = {*no_make_cell, *made_anew}
     flags = template.co_flags if flags is None else flags
     first = template.co_firstlineno if firstlineno is None else firstlineno
     if argnames is None:
@@ -116,7 +123,7 @@ def encode(
     # A function's first constant is its docstring.
     consts = Pool(template.co_consts[:1] if template.co_flags & _OPTIMIZED else ())
     names = Names()
-    made = VERSION.assemble(body, Layout(varnames, cells, frees, no_make_cell), consts, names, first)
+    made = VERSION.assemble(body, Layout(varnames, params, cells, frees, no_make_cell, flags), consts, names, first)
     return template.replace(
         co_argcount=counts[0], co_posonlyargcount=counts[1], co_kwonlyargcount=counts[2], co_nlocals=len(varnames),
         co_stacksize=made.stacksize, co_flags=flags, co_code=made.code, co_consts=tuple(consts.items),

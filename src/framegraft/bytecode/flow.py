@@ -5,7 +5,7 @@ Every function that takes a list needs ``index`` filled in (``decode``, ``renumb
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from .ir import Instruction
@@ -18,7 +18,8 @@ NO_FALLTHROUGH = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP"))
 _FIXED: dict[str, tuple[int, int]] = {
     "LOAD_FAST": (0, 1), "STORE_FAST": (1, 0), "DELETE_FAST": (0, 0),
     "LOAD_DEREF": (0, 1), "STORE_DEREF": (1, 0), "DELETE_DEREF": (0, 0), "LOAD_CLOSURE": (0, 1), "STORE_CELL": (1, 0),
-    "LOAD_FROM_DICT_OR_DEREF": (0, 1), "LOAD_GLOBAL": (0, 1), "STORE_GLOBAL": (1, 0), "DELETE_GLOBAL": (0, 0),
+    "LOAD_FROM_DICT_OR_DEREF": (0, 1), "LOAD_FROM_MAPPING_OR_DEREF": (1, 1), "LOAD_FROM_DICT_OR_GLOBALS": (1, 1),
+    "LOAD_LOCALS": (0, 1), "MAKE_CELL": (0, 0), "LOAD_GLOBAL": (0, 1), "STORE_GLOBAL": (1, 0), "DELETE_GLOBAL": (0, 0),
     "LOAD_NAME": (0, 1), "STORE_NAME": (1, 0), "DELETE_NAME": (0, 0), "LOAD_CONST": (0, 1),
     "LOAD_ATTR": (1, 1), "STORE_ATTR": (2, 0), "DELETE_ATTR": (1, 0), "STORE_SUBSCR": (3, 0), "DELETE_SUBSCR": (2, 0),
     "LIST_TO_TUPLE": (1, 1), "GET_LEN": (1, 2), "POP_TOP": (1, 0),
@@ -28,11 +29,14 @@ _FIXED: dict[str, tuple[int, int]] = {
     "BEFORE_WITH": (1, 2), "BEFORE_ASYNC_WITH": (1, 2), "WITH_EXCEPT_START": (4, 5),
     "PUSH_EXC_INFO": (1, 2), "POP_EXCEPT": (1, 0), "CHECK_EXC_MATCH": (2, 2), "CHECK_EG_MATCH": (2, 2),
     "RERAISE": (1, 0), "RETURN_VALUE": (1, 0), "RETURN_GENERATOR": (0, 0), "YIELD_VALUE": (1, 1),
-    "GET_YIELD_FROM_ITER": (1, 1), "GET_AWAITABLE": (1, 1), "GET_AITER": (1, 1), "GET_ANEXT": (1, 2),
+    "GET_YIELD_FROM_ITER": (1, 1), "CLEANUP_THROW": (3, 1), "GET_AWAITABLE": (1, 1), "GET_AITER": (1, 1), "GET_ANEXT": (1, 2),
     "END_ASYNC_FOR": (2, 0), "MATCH_SEQUENCE": (1, 2), "MATCH_MAPPING": (1, 2), "MATCH_KEYS": (2, 3),
     "MATCH_CLASS": (3, 1), "JUMP": (0, 0), "POP_JUMP_IF": (1, 0),
 }
-_INTRINSIC = {"import_star": (1, 0), "print_expr": (1, 0), "async_gen_wrap": (1, 1), "prep_reraise_star": (2, 1)}
+_INTRINSIC = {"import_star": (1, 0), "print_expr": (1, 0), "async_gen_wrap": (1, 1), "prep_reraise_star": (2, 1),
+              "typevar": (1, 1), "paramspec": (1, 1), "typevartuple": (1, 1), "subscript_generic": (1, 1), "typealias": (1, 1),
+              "typevar_with_bound": (2, 1), "typevar_with_constraints": (2, 1), "set_function_type_params": (2, 1),
+              "set_typeparam_default": (2, 1)}
 
 
 def _intrinsic(name: str) -> tuple[int, int]:
@@ -145,10 +149,48 @@ def remove_unreachable(instructions: list[Instruction]) -> list[Instruction]:
     return renumber([inst for inst, reached in zip(instructions, seen, strict=True) if reached])
 
 
+# -- locals
+
+
+def unbound_loads(instructions: list[Instruction], params: Collection[str]) -> frozenset[int]:
+    """Indices of the LOAD_FAST whose local may be unbound there. ``params``: the locals that are bound at the start."""
+    bits: dict[str, int] = {name: 1 << i for i, name in enumerate(params)}
+    for inst in instructions:
+        if inst.op == "STORE_FAST":
+            bits.setdefault(inst.arg, 1 << len(bits))
+    everything = (1 << len(bits)) - 1
+    bound: list[int] = [-1] * len(instructions)  # locals that are bound before each instruction on every way there; -1: not met
+    work = [(0, (1 << len(params)) - 1)]
+    while work:
+        index, now = work.pop()
+        while index < len(instructions):
+            before = bound[index]
+            after = now if before < 0 else before & now
+            if after == before:
+                break
+            bound[index] = now = after
+            inst = instructions[index]
+            if inst.handler is not None:
+                kept = now & ~bits.get(inst.arg, 0) if inst.op == "DELETE_FAST" else now
+                work.append((inst.handler.target.index, kept))
+            if inst.op == "STORE_FAST":
+                now |= bits[inst.arg]
+            elif inst.op == "DELETE_FAST":
+                now &= everything & ~bits.get(inst.arg, 0)
+            if inst.target is not None:
+                work.append((inst.target.index, now))
+            if inst.op in NO_FALLTHROUGH:
+                break
+            index += 1
+    return frozenset(index for index, inst in enumerate(instructions)
+                     if inst.op == "LOAD_FAST" and not bound[index] & bits.get(inst.arg, 0))
+
+
 # -- liveness
 
 _USES_LOCAL = frozenset(("LOAD_FAST", "DELETE_FAST"))
-_CELL_OPS = frozenset(("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT_OR_DEREF"))
+_CELL_OPS = frozenset(("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE", "LOAD_FROM_DICT_OR_DEREF",
+                       "LOAD_FROM_MAPPING_OR_DEREF"))
 
 
 def live_locals(instructions: list[Instruction]) -> list[frozenset[str]]:

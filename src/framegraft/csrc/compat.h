@@ -4,30 +4,126 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <frameobject.h>
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
-#error "framegraft supports CPython 3.11"
+#include <stdbool.h>
+#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
+#error "framegraft supports CPython 3.11 to 3.13"
+#endif
+#ifdef Py_GIL_DISABLED
+#error "framegraft does not support free-threaded builds of CPython"
 #endif
 /* The frame's layout is not public before 3.14. */
 #undef _PyGC_FINALIZED
+#if PY_VERSION_HEX >= 0x030C0000
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations" /* versions of dicts */
+#endif
 #define Py_BUILD_CORE
 #define Py_BUILD_CORE_MODULE
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
+#if PY_VERSION_HEX >= 0x030D0000
+#include <internal/pycore_ceval.h>
+#include <internal/pycore_traceback.h>
+#endif
 #undef Py_BUILD_CORE
 
 typedef struct _PyInterpreterFrame FgFrame;
-#define FG_FRAME_CODE(f) ((f)->f_code)
-#define FG_FRAME_FUNC(f) ((f)->f_func)
 #define FG_FRAME_LOCALS(f) ((f)->localsplus)
-#define FG_FRAME_AT_START(f) ((f)->prev_instr == _PyCode_CODE((f)->f_code) - 1)
 #define FG_CODE_NAME_AT(c, i) PyTuple_GET_ITEM((c)->co_localsplusnames, (i))
+#if PY_VERSION_HEX >= 0x030D0000
+#define FG_FRAME_CODE(f) ((PyCodeObject *)(f)->f_executable)
+#define FG_FRAME_AT_START(f) ((f)->instr_ptr == _PyCode_CODE(FG_FRAME_CODE(f)))
+#else
+#define FG_FRAME_CODE(f) ((f)->f_code)
+#define FG_FRAME_AT_START(f) ((f)->prev_instr == _PyCode_CODE((f)->f_code) - 1)
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
+#define FG_FRAME_FUNC(f) ((PyFunctionObject *)(f)->f_funcobj)
+#define FG_REQUEST_EXTRA PyUnstable_Eval_RequestCodeExtraIndex
+#define FG_GET_EXTRA PyUnstable_Code_GetExtra
+#define FG_SET_EXTRA PyUnstable_Code_SetExtra
+#else
+#define FG_FRAME_FUNC(f) ((f)->f_func)
 #define FG_REQUEST_EXTRA _PyEval_RequestCodeExtraIndex
 #define FG_GET_EXTRA _PyCode_GetExtra
 #define FG_SET_EXTRA _PyCode_SetExtra
-/* Half of the frames that may be nested are used up. */
+#endif
+
+/* Half of the frames that may be nested are used up. From 3.12 on, calls that an evaluator sees take of the C stack, too,
+   which has a limit of its own. */
+#if PY_VERSION_HEX >= 0x030D0000
+#define FG_C_STACK_LOW(t) ((t)->c_recursion_remaining < Py_C_RECURSION_LIMIT / 2)
+#elif PY_VERSION_HEX >= 0x030C0000
+#define FG_C_STACK_LOW(t) ((t)->c_recursion_remaining < C_RECURSION_LIMIT / 2)
+#else
+#define FG_C_STACK_LOW(t) false
+#endif
+#if PY_VERSION_HEX >= 0x030C0000
+#define FG_RECURSION_LOW(t) ((t)->py_recursion_remaining < (t)->py_recursion_limit / 2 || FG_C_STACK_LOW(t))
+#else
 #define FG_RECURSION_LOW(t) ((t)->recursion_remaining < (t)->recursion_limit / 2)
+#endif
+
+/* A frame that the evaluator has not evaluated but answered for. From 3.12 on it has to take it off the stack. */
+#if PY_VERSION_HEX >= 0x030D0000
+#define FG_FRAME_DONE(t, f) _PyEval_FrameClearAndPop((t), (f))
+#elif PY_VERSION_HEX >= 0x030C0000
+/* As _PyEvalFrameClearAndPop, which is not exported, does with a thread's frame that no frame object shows. */
+static inline void fg_frame_done(PyThreadState *t, FgFrame *f)
+{
+    int n = f->stacktop;
+    f->stacktop = 0;
+    for (int i = 0; i < n; i++)
+        Py_XDECREF(f->localsplus[i]);
+    Py_XDECREF(f->f_locals);
+    Py_DECREF(f->f_funcobj);
+    Py_DECREF(f->f_code);
+    PyObject **base = (PyObject **)f;
+    _PyStackChunk *chunk = t->datastack_chunk;
+    if (base != &chunk->data[0]) {
+        t->datastack_top = base;
+        return;
+    }
+    _PyStackChunk *previous = chunk->previous;
+    PyObjectArenaAllocator allocator;
+    t->datastack_top = &previous->data[previous->top];
+    t->datastack_chunk = previous;
+    PyObject_GetArenaAllocator(&allocator);
+    allocator.free(allocator.ctx, chunk, chunk->size);
+    t->datastack_limit = (PyObject **)((char *)previous + previous->size);
+}
+#define FG_FRAME_DONE(t, f) fg_frame_done((t), (f))
+#else
+#define FG_FRAME_DONE(t, f) ((void)0)
+#endif
+
 /* A number that no other state of any dict has or had. */
 #define FG_DICT_VERSION(d) (((PyDictObject *)(d))->ma_version_tag)
+/* Whether every change of the dict changes its version. From 3.13 on, a dict that shows the values inside an instance is
+   not told of attributes that are set; such a dict is made to keep its values itself, as it does anyhow once it has grown.
+   Nothing that a program sees changes. */
+#if PY_VERSION_HEX >= 0x030D0000
+static inline bool fg_dict_settle(PyObject *d)
+{
+    PyDictObject *dict = (PyDictObject *)d;
+    if (!dict->ma_values || !dict->ma_values->embedded)
+        return true;
+    if (!PyDict_CheckExact(d))
+        return false;
+    /* Only a table of its own can lose its last item, or have a key that is no string. */
+    PyObject *item = dict->ma_used ? PyObject_CallMethod(d, "popitem", NULL) : NULL;
+    bool ok = item ? PyDict_SetItem(d, PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1)) == 0
+                   : !dict->ma_used && PyDict_SetItem(d, Py_None, Py_None) == 0;
+    if (ok && !item)
+        PyDict_Clear(d);
+    Py_XDECREF(item);
+    if (!ok)
+        PyErr_Clear();
+    return ok && (!dict->ma_values || !dict->ma_values->embedded);
+}
+#define FG_DICT_SETTLE(d) fg_dict_settle(d)
+#else
+#define FG_DICT_SETTLE(d) true
+#endif
 /* What a mappingproxy shows: its only field. */
 #define FG_PROXIED(p) (*(PyObject **)((PyObject *)(p) + 1))
 /* All keys are plain strings: looking one up runs no code of the user's. */

@@ -161,14 +161,24 @@ static PyObject *next(PyThreadState *ts, FgFrame *frame, int throwing)
     return result;
 }
 
-/* A frame that is not captured. */
-static PyObject *skip(PyThreadState *ts, FgFrame *frame, int throwing, FgExtra *extra)
+/* A frame that is not captured, nor is what it calls. */
+static PyObject *skip_deep(PyThreadState *ts, FgFrame *frame, int throwing)
 {
-    if (!extra || extra->skip != FG_SKIP_DEEP)
-        return next(ts, frame, throwing);
     FgThread old = fg_swap_mode(FG_DEFAULT, NULL, NULL);
     PyObject *result = next(ts, frame, throwing);
     fg_restore_mode(old);
+    return result;
+}
+
+static PyObject *skip(PyThreadState *ts, FgFrame *frame, int throwing, FgExtra *extra)
+{
+    return extra && extra->skip == FG_SKIP_DEEP ? skip_deep(ts, frame, throwing) : next(ts, frame, throwing);
+}
+
+/* The frame is answered for, by a result or an error. */
+static PyObject *done(PyThreadState *ts, FgFrame *frame, PyObject *result)
+{
+    FG_FRAME_DONE(ts, frame);
     return result;
 }
 
@@ -184,6 +194,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     if (throwing || passing == frame || !needs_hook(thread.mode) || (code->co_flags & wanted) != wanted || code->co_flags & unwanted ||
         !FG_FRAME_AT_START(frame))
         return next(ts, frame, throwing);
+    if (FG_C_STACK_LOW(ts))
+        return skip_deep(ts, frame, throwing); /* unseen, the calls take nothing of it */
     FgExtra *extra = fg_extra(code, false);
     if ((extra && extra->skip) || (!extra && thread.mode == FG_RUN_ONLY))
         return skip(ts, frame, throwing, extra);
@@ -203,18 +215,18 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     FgEntry *entry = extra ? fg_lookup(extra, thread.ctx, fn, args, n, &inputs) : NULL;
     shielded--;
     if (!entry && extra && PyErr_Occurred())
-        return NULL;
+        return done(ts, frame, NULL);
     if (!entry && thread.mode == FG_HOOK && thread.miss) {
         entry = fg_ask(thread.miss, (PyObject *)fn, args, n);
         if (entry && fg_entry_inputs(entry, fn, args, n, &inputs) < 0)
             Py_CLEAR(entry);
         if (!entry && PyErr_Occurred())
-            return NULL;
+            return done(ts, frame, NULL);
     }
     if (!entry)
         return skip(ts, frame, throwing, fg_extra(code, false));
     PyObject *result = fg_entry_call(entry, fn, args, n, &inputs);
     fg_inputs_clear(&inputs);
     Py_DECREF(entry);
-    return result;
+    return done(ts, frame, result);
 }

@@ -114,7 +114,7 @@ static bool has_plain_slot(PyTypeObject *type)
 static bool versioned(const Node *node)
 {
     return node->last && PyDict_Check(node->last) && (!only_pointed_at(node) || has_check(node, C_TYPE) || node->typed) &&
-           fg_stable_keys(node->last);
+           fg_stable_keys(node->last) && FG_DICT_SETTLE(node->last);
 }
 
 /* Where the object keeps what `access` gives, for the fields that C code keeps; NULL for none. */

@@ -41,6 +41,10 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "framegraft._nati
 
 PyMODINIT_FUNC PyInit__native(void)
 {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "framegraft does not support subinterpreters");
+        return NULL;
+    }
     PyTypeObject *types[] = {&missing_type, &FgTensorSpec_Type, &FgGlobalState_Type, &FgGuardProgram_Type, &FgEntry_Type,
                              &FgCompiledFunction_Type, &FgShielded_Type, &FgModuleCall_Type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

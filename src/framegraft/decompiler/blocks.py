@@ -167,9 +167,14 @@ def leave(g: Graph, i: int, block: Block) -> tuple[str, int, ast.stmt | None]:
 
 
 def breaks(g: Graph, i: int, loop: Block) -> bool:
-    """Whether ``i`` is what comes behind ``loop``, or a copy of the end of the ``finally`` body that the loop ends."""
+    """Whether ``i`` is what comes behind ``loop``, or a copy of it: of a short exit, or of the end of the ``finally`` body that
+    the loop ends."""
     brk = loop.brk
-    return i == brk or brk >= 0 and g.ops[i] == g.ops[brk] == "RERAISE" and g.depth[i] == g.depth[brk] and g.handler[i] == g.handler[brk]
+    if i == brk or brk < 0:
+        return i == brk
+    if g.ops[i] == g.ops[brk] == "RERAISE":
+        return g.depth[i] == g.depth[brk] and g.handler[i] == g.handler[brk]
+    return g.rep[i] == g.rep[brk] and not returns_constant(g, i)
 
 
 def continues(i: int, block: Block | None) -> bool:

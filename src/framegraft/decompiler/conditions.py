@@ -98,25 +98,23 @@ def _pair(a: Node, b: Node, nodes: list[Node]) -> Node | None:
         if a.no == b.start and a.yes == VALUE:
             return Node(a.start, _bool(ast.Or(), a.expr, b.expr, a.line), VALUE, VALUE, is_value=True)
         return None
-    if a.yes == b.start:
-        if a.no == b.no:
-            return Node(a.start, _bool(ast.And(), a.expr, b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
-        if a.no == b.yes and a.no != VALUE:
-            if _flips(a, b):  # a and not b
-                return Node(a.start, _bool(ast.And(), a.expr, negate(b.expr), a.line), b.no, b.yes, not b.jumps_on, line=b.line)
-            if is_folded(a.expr):
-                return None
-            return Node(a.start, _bool(ast.Or(), negate(a.expr), b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
-    elif a.no == b.start:
-        if a.yes == b.yes:
-            return Node(a.start, _bool(ast.Or(), a.expr, b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
-        if a.yes == b.no and a.yes != VALUE:
-            if _flips(a, b):  # a or not b
-                return Node(a.start, _bool(ast.Or(), a.expr, negate(b.expr), a.line), b.no, b.yes, not b.jumps_on, line=b.line)
-            if is_folded(a.expr):
-                return None
-            return Node(a.start, _bool(ast.And(), negate(a.expr), b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
-    return None
+    if b.start not in (a.yes, a.no):
+        return None
+    onwards = a.yes == b.start  # the second condition is asked where the first holds
+    away = a.no if onwards else a.yes
+    op, other = (ast.And(), ast.Or()) if onwards else (ast.Or(), ast.And())
+    same, opposite = (b.no, b.yes) if onwards else (b.yes, b.no)
+
+    def joined(kind: ast.boolop, left: ast.expr) -> Node:
+        return Node(a.start, _bool(kind, left, b.expr, a.line), b.yes, b.no, b.jumps_on, line=b.line)
+
+    if away == same:
+        return joined(op, a.expr)
+    if away != opposite or away == VALUE:
+        return None
+    if _flips(a, b):  # a and not b, a or not b
+        return Node(a.start, _bool(op, a.expr, negate(b.expr), a.line), b.no, b.yes, not b.jumps_on, line=b.line)
+    return None if is_folded(a.expr) else joined(other, negate(a.expr))
 
 
 def _flips(a: Node, b: Node) -> bool:
@@ -145,10 +143,10 @@ class Conditions:
 
     def is_keep(self: Walker, i: int) -> bool:  # type: ignore[misc]
         """Whether COPY, POP_JUMP_IF, POP_TOP from ``i`` on are one JUMP_IF_..._OR_POP."""
-        insts = self.g.insts
-        if i + 2 >= self.g.n or insts[i + 1].op != "POP_JUMP_IF" or insts[i].op != "COPY" or insts[i].arg != 1:
+        ops, insts = self.g.ops, self.g.insts
+        if ops[i : i + 3] != ["COPY", "POP_JUMP_IF", "POP_TOP"]:
             return False
-        return insts[i].offset == insts[i + 1].offset
+        return insts[i].arg == 1 and insts[i + 1].arg in ("true", "false")
 
     def value_join(self: Walker, i: int) -> tuple[int, bool]:  # type: ignore[misc]
         """Where the value comes about that the condition at ``i`` (COPY of a kept one, or POP_JUMP_IF) decides on.

@@ -2,9 +2,10 @@
 
 Such code keeps values on the stack between statements, jumps into the middle of blocks and handles exceptions outside of
 ``try`` statements. It is run symbolically: entries of the stack become expressions, and variables where a statement comes
-between a value and its use, so that everything is evaluated in the original order. Branches that do not meet again become
-nested ``if`` statements; other control flow becomes a loop over numbered pieces. Operations without syntax are calls of
-``runtime``.
+between a value and its use, so that everything is evaluated in the original order. What lies between a jump into a block
+and the block's end is written first, then the loop (``repeats``); where ways meet, their values become the same variables.
+Control flow that this cannot follow becomes a loop over numbered pieces (``pieces``). Operations without syntax are calls
+of ``runtime``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Any
 
 from ..errors import DecompileError
 from . import runtime
-from .conditions import none_test
+from .conditions import negate, none_test
 from .expressions import RULES
 from .graph import Graph
-from .operations import Operations
+from .inline import inline
+from .items import Item
+from .pieces import Pieces
+from .repeats import Repeats
 from .resumed import is_resume
-from .values import Fixed, State, local_name
+from .values import Branchy, Fixed, State, Where, local_name
 from .verify import QUIET
 
 LOAD, STORE = ast.Load(), ast.Store()
@@ -43,153 +47,109 @@ def is_emitted(code: Any) -> bool:
     return any(place and place[0] is not None and place[2] is None for place in places)
 
 
-class _Branchy(Exception):
-    """The code's control flow is no tree."""
-
-class Emitter(Operations):
+class Emitter(Pieces, Repeats):
     """A walker for one such code object; the code objects inside of it were made by the compiler."""
 
     def statements(self) -> list[ast.stmt]:
-        g = self.g
-        start = 1 if g.ops[0] == "RETURN_GENERATOR" else 0
+        start = 1 if self.g.ops[0] == "RETURN_GENERATOR" else 0
         try:
-            if g.back:
-                raise _Branchy
-            out = self.run(start, State([], {}), -1)[0]
-        except _Branchy:
-            out = self.loop(start)
+            out = self.run(start, State([], {}), Where())[0]
+        except (Branchy, DecompileError):
+            out = self.in_pieces(start)
+        inline(out, self.fresh_names)
+        used = {n.id for statement in out for n in ast.walk(statement) if isinstance(n, ast.Name)}
+        self.needs = {n for n in self.needs if f"__{n}" in used}
         if self.needs:
             names = [ast.alias(n, f"__{n}") for n in sorted(self.needs)]
             out.insert(0, ast.ImportFrom(RUNTIME, names, 0))
         return out
 
-    # -- pieces
-
-    def loop(self, start: int) -> list[ast.stmt]:
-        """Numbered pieces, for control flow that is no tree."""
-        g = self.g
-        self.is_tree = False
-        self.steps = 0
-        self.needs.clear()
-        self.returns.clear()
-        counts: dict[int, int] = {}
-        for i in range(g.n):
-            for to in g.successors(i):
-                counts[to] = counts.get(to, 0) + 1
-        self.meets = {to for to, count in counts.items() if count > 1} | {g.resolve(header) for header in g.back}
-        first = self.piece(start, State([], {}))
-        cases = []
-        while self.todo:
-            i = self.todo.pop(0)
-            stack = [self.slot(k) for k in range(g.depth[i])]
-            body = self.run(i, State(stack, {}), -1, True)[0]
-            cases.append(ast.match_case(ast.MatchValue(ast.Constant(self.pieces[i])), None, body or [ast.Pass()]))
-        return [*first, ast.While(ast.Constant(True), [ast.Match(self.local("__at"), cases)], [])]
-
-    def slot(self, k: int) -> ast.expr:
-        return self.local(f"__entry_{k}")
-
-    def piece(self, i: int, state: State) -> list[ast.stmt]:
-        """Statements that leave for the piece at ``i``."""
-        i = self.g.resolve(i)
-        if i not in self.pieces:
-            self.pieces[i] = len(self.pieces)
-            self.todo.append(i)
-        out: list[ast.stmt] = []
-        self.settle(state, out, state.aliases)
-        targets, values = [], []
-        for k, item in enumerate(state.stack):
-            if local_name(item) != f"__entry_{k}":
-                targets.append(ast.Name(f"__entry_{k}", STORE))
-                values.append(self.take(item))
-        if len(targets) == 1:
-            out.append(ast.Assign(targets, values[0], lineno=0))
-        elif targets:
-            out.append(ast.Assign([ast.Tuple(targets, STORE)], ast.Tuple(values, LOAD), lineno=0))
-        out.append(ast.Assign([ast.Name("__at", STORE)], ast.Constant(self.pieces[i]), lineno=0))
-        return out
-
     # -- running
 
-    def run(self, i: int, state: State, covered: int, inside: bool = False) -> tuple[list[ast.stmt], Any]:
+    def run(self, i: int, state: State, where: Where, entering: bool = False) -> tuple[list[ast.stmt], Any]:
         """Statements from ``i`` on. With them None where control does not get behind them, else (instruction, state) where
-        the code that the handler ``covered`` covers ends."""
+        the code that the handler ``where.covered`` covers ends, or at ``where.until``.
+
+        ``entering``: ``i`` is the header of the loop around, or the piece to write: not left at once therefore.
+        """
         g = self.g
         out: list[ast.stmt] = []
-        first = i
         while True:
-            self.steps += 1
-            if self.steps > 30 * g.n + 3000:
-                if self.is_tree:
-                    raise _Branchy
-                raise DecompileError("the control flow is too tangled")
+            self.count_step()
             op, inst = g.ops[i], g.insts[i]
-            if not self.is_tree and i in self.meets and not (i == first and inside):
-                self.flush(state, out)
-                return [*out, *self.piece(i, state), ast.Continue()], None
-            inside = False
-            handler = g.handler[i]
-            # PUSH_EXC_INFO cannot fail, and changes an entry that the handler covering it wants as it is behind it.
-            if handler != covered and op != "PUSH_EXC_INFO" and (op not in QUIET or covered >= 0 and op in ("LOAD_CONST", "COPY")):
-                if handler >= 0 and (covered < 0 or covered in g.chain(handler)):
-                    done = self.guarded(i, handler, state, covered, out)
+            if not entering:
+                if i == where.until:
+                    return out, (i, state)
+                if self.leaves(i, state, where, out):
+                    return out, None
+                if self.is_structured and self.is_header(i, op, where):
+                    done = self.repeat(i, state, where, out)
                     if done is None:
                         return out, None
                     i, state = done
-                    first = -1
                     continue
-                self.flush(state, out)
-                return out, (i, state)
-            i = self.step(i, op, inst, state, covered, out)
+            if self.is_left(i, op, where.covered):
+                handler = g.handler[i]
+                if handler < 0 or where.covered >= 0 and where.covered not in g.chain(handler):
+                    self.flush(state, out)
+                    return out, (i, state)
+                i, state = self.guarded(i, handler, state, where, out, entering)
+            else:
+                i = self.step(i, op, inst, state, where, out)
+            entering = False
             if i < 0:
                 return out, None
             if i >= g.n:
                 raise DecompileError("control gets to no return")
 
-    def guarded(self, i: int, handler: int, state: State, covered: int, out: list) -> tuple[int, State] | None:
-        """Code that ``handler`` covers, as a ``try`` statement; where control goes on behind it (None for nowhere)."""
+    def is_left(self, i: int, op: str, covered: int) -> bool:
+        """Whether another handler than ``covered`` is responsible for ``i``, and it matters."""
+        # PUSH_EXC_INFO cannot fail, and changes an entry that the handler covering it wants as it is behind it.
+        return (self.g.handler[i] != covered and op != "PUSH_EXC_INFO"
+                and (op not in QUIET or covered >= 0 and op in ("LOAD_CONST", "COPY")))
+
+    def guarded(self, i: int, handler: int, state: State, where: Where, out: list, entering: bool) -> tuple[int, State]:
+        """Code that ``handler`` covers, as a ``try`` statement; where control goes on behind it."""
         g = self.g
         self.flush(state, out)
-        info = g.insts[i].handler
+        info: Any = g.insts[i].handler
         stored = self.stored_in(i, handler)
         self.settle(state, out, stored)
         for name in stored:
             if any(local_name(item) == name for item in state.stack):
                 self.release(state, name, out)
-        below = state.stack[: info.depth]  # type: ignore[union-attr]
-        before = dict(state.aliases)
-        inner = state.copy()
-        inner.aliases = Fixed(before)
-        body, end = self.run(i, inner, handler, True)
-        caught, error = self.fresh("caught"), self.fresh("error")
-        stack = [*below, *([ast.Constant(0)] if info.lasti else []), self.local(error)]  # type: ignore[union-attr]
-        keep = ast.Assign([ast.Name(error, STORE)], ast.Name(caught, LOAD), lineno=0)
-        clause = ast.ExceptHandler(ast.Name("BaseException", LOAD), caught, [keep])
-        orelse: list[ast.stmt] = []
-        if end is not None:
-            at, after = end
-            after.aliases = dict(after.aliases)
-            if self.is_tree:
-                if g.handler[at] != covered and g.handler[at] >= 0 and covered not in g.chain(g.handler[at]) and covered >= 0:
-                    raise _Branchy
-                orelse, also = self.run(at, after, covered)
-                if also is not None:
-                    raise _Branchy
-            else:
-                orelse = [*self.piece(at, after), ast.Continue()]
-        made = ast.Try(body or [ast.Pass()], [clause], orelse, [])
+        below = state.stack[: info.depth]
+        before = state.aliases.copy()
+        inner = State(list(state.stack), Fixed(before))
+        body, end = self.run(i, inner, where.inside(handler), entering or not self.is_structured)
         if not body:
             raise DecompileError("nothing is covered")
-        out.append(made)
-        later = State(stack, before)
-        if self.is_tree:
-            rest, also = self.run(handler, later, covered)
-            if also is not None:
-                raise _Branchy
-            out += rest
-        else:
-            out += [*self.piece(handler, later), ast.Continue()]
-        return None
+        caught, error = self.fresh("caught"), self.fresh("error")
+        later = State([*below, *([ast.Constant(0)] if info.lasti else []), self.local(error)], before)
+        keep = ast.Assign([ast.Name(error, STORE)], ast.Name(caught, LOAD), lineno=0)
+        clause = ast.ExceptHandler(ast.Name("BaseException", LOAD), caught, [keep])
+        made = ast.Try(body, [clause], [], [])
+        if end is None:
+            out.append(made)
+            return handler, later
+        at, after = end
+        after.aliases = type(before)(after.aliases)
+        if not self.is_structured:
+            made.orelse = [*self.piece(at, after), ast.Continue()]
+            out.append(made)
+            return handler, later
+        out += [ast.Assign([ast.Name(error, STORE)], ast.Constant(None), lineno=0), made]
+        at = g.resolve(at)
+        rest, met = self.run(handler, later, where.to(at))
+        out.append(ast.If(none_test(self.local(error), ast.IsNot()), rest or [ast.Pass()], []))
+        if met is None:
+            return at, after
+        if met[0] != at:
+            raise Branchy
+        orelse: list[ast.stmt] = []
+        after = self.merged(rest, met[1], orelse, after)
+        out[-1].body, out[-1].orelse = rest or [ast.Pass()], orelse  # type: ignore[attr-defined]
+        return at, after
 
     def stored_in(self, i: int, handler: int) -> set[str]:
         """Variables that the code from ``i`` on stores as far as ``handler`` covers it."""
@@ -209,7 +169,7 @@ class Emitter(Operations):
 
     # -- one instruction
 
-    def step(self, i: int, op: str, inst: Any, state: State, covered: int, out: list) -> int:
+    def step(self, i: int, op: str, inst: Any, state: State, where: Where, out: list) -> int:
         """Runs an instruction; the next one, or -1."""
         g, stack, arg = self.g, state.stack, inst.arg
         special = getattr(self, f"op_{op}", None)
@@ -218,7 +178,7 @@ class Emitter(Operations):
         if op == "JUMP":
             return g.raw_target(i)
         if op in ("POP_JUMP_IF", "FOR_ITER"):
-            return self.branch(i, op, inst, state, covered, out)
+            return self.branch(i, op, inst, state, where, out)
         if op in _STORES:
             return self.assign(i, op, arg, state, out)
         if op.startswith("DELETE_"):
@@ -230,42 +190,93 @@ class Emitter(Operations):
         rule(self, inst, stack, None)
         return i + 1
 
-    def branch(self, i: int, op: str, inst: Any, state: State, covered: int, out: list) -> int:
+    def branch(self, i: int, op: str, inst: Any, state: State, where: Where, out: list) -> int:
         g = self.g
+        then, other = state, state
         if op == "FOR_ITER":
             self.flush(state, out)
             name = self.fresh("value")
             out.append(ast.Assign([ast.Name(name, STORE)], self.call_runtime("advance", self.take(state.stack[-1])), lineno=0))
             self.needs.add("END")
             test: ast.expr = ast.Compare(self.local(name), [ast.Is()], [ast.Name("__END", LOAD)])
-            yes, no = g.raw_target(i), i + 1
             then, other = state.copy(), state.copy()
             then.stack.pop()
             other.stack.append(self.local(name))
         else:
             test = self.take(self.named(state, out))
             self.flush(state, out)
-            yes, no = g.raw_target(i), i + 1
-            if inst.arg == "false":
-                yes, no = no, yes
-            elif inst.arg != "true":
-                test = none_test(test, ast.Is() if inst.arg == "none" else ast.IsNot())
             then, other = state.copy(), state.copy()
-        for one in (then, other):
-            if isinstance(state.aliases, Fixed):
-                one.aliases = Fixed(one.aliases)
-        body = self.way(yes, then, covered)
-        orelse = self.way(no, other, covered)
-        out.append(ast.If(test, body or [ast.Pass()], []))
-        out += orelse
-        return -1
+        yes, no = g.raw_target(i), i + 1
+        if inst.arg == "false":
+            yes, no = no, yes
+        elif inst.arg in ("none", "not none"):
+            test = none_test(test, ast.Is() if inst.arg == "none" else ast.IsNot())
+        if not self.is_structured:
+            body, orelse = self.way(yes, then, where), self.way(no, other, where)
+            out += [ast.If(test, body or [ast.Pass()], []), *orelse]
+            return -1
+        return self.meet(test, self.met(i, yes, then, where), self.met(i, no, other, where), state, out)
 
-    def way(self, i: int, state: State, covered: int) -> list[ast.stmt]:
-        out, end = self.run(i, state, covered)
-        if end is not None:
-            if self.is_tree:
-                raise _Branchy
-            at, after = end
-            after.aliases = dict(after.aliases)
-            out += [*self.piece(at, after), ast.Continue()]
-        return out
+    def met(self, i: int, to: int, state: State, where: Where) -> tuple[list[ast.stmt], Any]:
+        """One way on from the branch at ``i``, as far as to where it meets the other."""
+        join = self.g.join(i)
+        return self.run(to, state, where if join < 0 else where.to(self.g.resolve(join)))
+
+    def meet(self, test: ast.expr, yes: tuple[list, Any], no: tuple[list, Any], state: State, out: list) -> int:
+        """An ``if`` statement; where both ways go on behind it, -1 for nowhere. ``state`` becomes the one there."""
+        (body, end), (orelse, other) = yes, no
+        if end is not None and other is not None:
+            if end[0] != other[0]:
+                raise Branchy
+            chosen = None if body or orelse else self.chosen(test, end[1], other[1], out)
+            after = chosen or self.merged(body, end[1], orelse, other[1])
+            if chosen is not None:
+                pass
+            elif body or orelse:
+                out.append(ast.If(test, body, orelse) if body else ast.If(negate(test), orelse, []))
+            else:
+                out.append(ast.Expr(test))
+        elif end is not None:
+            out += [ast.If(negate(test), orelse or [ast.Pass()], []), *body]
+            after = end[1]
+        else:
+            out += [ast.If(test, body or [ast.Pass()], []), *orelse]
+            after = other and other[1]
+        met = end or other
+        if after is None or met is None:
+            return -1
+        state.stack[:], state.aliases = after.stack, after.aliases
+        return met[0]
+
+    def chosen(self, test: ast.expr, state: State, other: State, out: list) -> State | None:
+        """The state where two ways meet that do nothing but leave a value on top, as one expression; else None."""
+        below = list(zip(state.stack[:-1], other.stack[:-1], strict=False))
+        if len(state.stack) != len(other.stack) or not state.stack or state.aliases != other.aliases or any(a is not b for a, b in below):
+            return None
+        yes, no = state.stack[-1], other.stack[-1]
+        if yes is no or isinstance(yes, Item) or isinstance(no, Item):
+            return None
+        tested, last = local_name(test), out[-1] if out else None
+        is_kept = (isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name) and last.targets[0].id == tested
+                   and tested in self.fresh_names and all(local_name(item) != tested for item in state.stack[:-1]))
+        if is_kept and local_name(yes) == tested:
+            made: ast.expr = ast.BoolOp(ast.Or(), [out.pop().value, no])
+        elif is_kept and local_name(no) == tested:
+            made = ast.BoolOp(ast.And(), [out.pop().value, yes])
+        else:
+            made = ast.IfExp(test, self.take(yes), self.take(no))
+        return State([*state.stack[:-1], made], state.aliases)
+
+    def merged(self, out: list, state: State, also: list, other: State) -> State:
+        """The state where two ways meet, behind the statements of each."""
+        for one, statements, two in ((state, out, other), (other, also, state)):
+            self.settle(one, statements, [n for n, value in one.aliases.items() if two.aliases.get(n) is not value])
+        if len(state.stack) != len(other.stack):
+            raise Branchy
+        for k, (a, b) in enumerate(zip(state.stack, other.stack, strict=True)):
+            if a is b or local_name(a) is not None and local_name(a) == local_name(b):
+                continue
+            name = self.fresh("value")
+            for one, statements in ((state, out), (other, also)):
+                one.stack[k] = self.bind(name, one.stack[k], statements)
+        return state

@@ -94,6 +94,8 @@ def apply(w: Any, inst: Any, stack: list, out: Any) -> None:
         operand = pop(stack)
         if fn is iter:
             stack.append(Iter(thaw(operand)))
+        elif fn in _CONVERSIONS:
+            stack.append(ast.FormattedValue(operand, ord(_CONVERSIONS[fn]), None))  # FORMAT_VALUE takes it in
         else:
             stack.append(ast.UnaryOp(_UNARY[fn](), operand))
         return
@@ -176,12 +178,20 @@ def _parts(node: ast.expr) -> list[ast.expr]:
     return [ast.FormattedValue(node, -1, None)]  # a string made before
 
 
+_CONVERSIONS = {str: "s", repr: "r", ascii: "a"}
+
+
 def format_value(w: Any, inst: Any, stack: list, out: Any) -> None:
     conversion, has_spec = inst.arg
     spec = pop(stack) if has_spec else None
     if spec is not None and not isinstance(spec, ast.JoinedStr):
         spec = ast.JoinedStr(_parts(spec))
-    stack.append(ast.JoinedStr([ast.FormattedValue(pop(stack), ord(conversion) if conversion else -1, spec)]))
+    value = pop(stack)
+    if isinstance(value, ast.FormattedValue) and not conversion:
+        value.format_spec = spec
+    else:
+        value = ast.FormattedValue(value, ord(conversion) if conversion else -1, spec)
+    stack.append(ast.JoinedStr([value]))
 
 
 def build_slice(w: Any, inst: Any, stack: list, out: Any) -> None:

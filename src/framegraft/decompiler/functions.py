@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -127,9 +128,11 @@ class Functions:
         drop = 0
         declared: list[ast.stmt] = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
         rest: list[Any] = body[len(declared) :]
-        while drop < len(rest) and drop < 2 and _assigned(rest[drop]) in ("__module__", "__qualname__"):
+        while drop < len(rest) and drop < len(_OF_CLASSES) and _assigned(rest[drop]) == _OF_CLASSES[drop]:
             drop += 1
         rest = rest[drop:]
+        if rest and sys.version_info >= (3, 13) and _assigned(rest[-1]) == "__static_attributes__":
+            rest.pop()
         if rest and _assigned(rest[0]) == "__doc__" and isinstance(rest[0].value, ast.Constant) and isinstance(rest[0].value.value, str):
             rest[0] = ast.Expr(rest[0].value)
         return ast.ClassDef(self.name(made.code.co_name), bases, keywords, declared + rest or [ast.Pass()], [])
@@ -143,8 +146,14 @@ class Functions:
         self.global_stores |= inner.global_stores  # a walrus stores into the function around
         for name in inner.free_stores:
             (self.free_stores if name in self.code.co_freevars else self.bound).add(name)
+        made_of = self.comprehension_of(code.co_name, inner.body, iterator)
+        made_of.is_awaited = bool(code.co_flags & CO_COROUTINE)  # type: ignore[attr-defined]
+        return made_of
+
+    def comprehension_of(self: Walker, name: str, body: list[ast.stmt], iterator: Iter) -> ast.expr:  # type: ignore[misc]
+        """The comprehension that ``for`` statements over ``iterator`` stand for, which yield what it collects."""
         loops: list[ast.comprehension] = []
-        statement: Any = inner.body
+        kind, statement = _COMPREHENSIONS[name], body
         while True:
             statement = [s for s in statement if not isinstance(s, ast.Return)] if not loops else statement
             node = statement[0] if statement else None
@@ -168,11 +177,12 @@ class Functions:
         loops[0].iter = iterator.node
         value: Any = node.value.value
         if kind is ast.DictComp:
-            made: Any = ast.DictComp(value.keys[0], value.values[0], loops)
-        else:
-            made = kind(value if value is not None else ast.Constant(None), loops)
-        made.is_awaited = bool(code.co_flags & CO_COROUTINE)
-        return made
+            return ast.DictComp(value.keys[0], value.values[0], loops)
+        return kind(value if value is not None else ast.Constant(None), loops)
+
+
+# What the compiler assigns at the beginning of a class's body.
+_OF_CLASSES = ("__module__", "__qualname__", *(["__firstlineno__"] if sys.version_info >= (3, 13) else []))
 
 
 def _assigned(node: Any) -> str | None:

@@ -95,6 +95,16 @@ class Graph:
             return (self.next(i),)
         return self.target(i), self.next(i)
 
+    def edges(self, i: int) -> list[int]:
+        """Where control may go from ``i``, plain jumps and the handler included."""
+        inst = self.insts[i]
+        found = [] if inst.op in NO_FALLTHROUGH else [i + 1]
+        if inst.target is not None:
+            found.append(inst.target.index)
+        if inst.handler is not None:
+            found.append(self.handler[i])
+        return found
+
     # -- handlers
 
     def chain(self, handler: int) -> tuple[int, ...]:

@@ -104,18 +104,18 @@ class Loops:
                 copies |= self.test_copies(i, body)
         return self.while_loop(i, test, copies, block, follow, stack, out)
 
-    def opens_loop(self: Walker, i: int, block: Block) -> bool:  # type: ignore[misc]
+    def opens_loop(self: Walker, i: int, covered: int) -> bool:  # type: ignore[misc]
         """Whether a loop begins at ``i`` outside of the ``try`` statements that begin there, too: it jumps back from
-        outside of them."""
+        outside of them. ``covered``: the handler that covers what is around."""
         g = self.g
         if i not in g.back:
             return False
         chain = g.chain(g.handler[i])
-        if g.handler[i] == block.handler:
+        if g.handler[i] == covered:
             return True
-        if block.handler >= 0 and block.handler not in chain:
+        if covered >= 0 and covered not in chain:
             return False
-        outermost = chain[chain.index(block.handler) - 1] if block.handler >= 0 else chain[-1]
+        outermost = chain[chain.index(covered) - 1] if covered >= 0 else chain[-1]
         return any(outermost not in g.chain(g.handler[j]) for j in g.back[i])
 
     def loop_test(self: Walker, i: int, block: Block, stack: list) -> Node | None:  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from typing import Any
 
@@ -14,6 +15,7 @@ from .stores import finish_import, store
 from .values import Fixed, State, Values, is_atom, local_name, without_slices
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
+_INSTALLED = re.compile(r"__(?:resume_at_\d|compiled_fn_\d|fg__\w+$)")  # names of the engine's objects
 _PASSING = re.compile(r"__(?:temp_|stack_|graph_out_|frame\d|failure\b)")  # variables of the engine that just pass values on
 
 
@@ -28,13 +30,12 @@ class Operations(Values):
             return
         state.stack.pop()
         self.flush(state, out)
-        name = self.fresh("value")
-        out.append(ast.Assign([ast.Name(name, STORE)], left, lineno=0))
-        out.append(ast.AugAssign(ast.Name(name, STORE), item.op, item.right))
-        state.stack.append(self.local(name))
+        state.stack.append(self.bind(self.fresh("value"), item, out))
 
     def op_LOAD_GLOBAL(self, i: int, inst: Any, state: State, out: list) -> int:
-        if inst.arg.isidentifier():
+        if _INSTALLED.match(inst.arg):
+            state.stack.append(self.local(self.name(inst.arg)))  # it never changes
+        elif inst.arg.isidentifier():
             state.stack.append(ast.Name(super().name(inst.arg), LOAD))
         else:
             state.stack.append(ast.Subscript(ast.Call(ast.Name("globals", LOAD), [], []), ast.Constant(inst.arg), LOAD))
@@ -46,7 +47,8 @@ class Operations(Values):
 
     def op_IMPORT_NAME(self, i: int, inst: Any, state: State, out: list) -> int:
         after = self.g.ops[i + 1]
-        if after.startswith("STORE_") or after in ("IMPORT_FROM", "INTRINSIC"):
+        is_statement = after.startswith("STORE_") or after in ("IMPORT_FROM", "INTRINSIC")
+        if is_statement and all(isinstance(item, (ast.Constant, ast.Tuple)) for item in state.stack[-2:]):
             self.flush(state, out, len(state.stack) - 2)
             RULES["IMPORT_NAME"](self, inst, state.stack, None)
             return i + 1
@@ -70,8 +72,10 @@ class Operations(Values):
         if op == "CALL":
             start += 1
             callee = stack[start - 1]
-            if isinstance(callee, BuildClass):
+            if isinstance(callee, BuildClass) and isinstance(stack[start], Function):
                 start += 1
+            elif isinstance(callee, BuildClass):
+                stack[start - 1] = self.take(callee)
             elif isinstance(callee, Function) and isinstance(stack[-1], Iter):
                 return
         elif op == "MAKE_FUNCTION":
@@ -85,6 +89,8 @@ class Operations(Values):
 
     def op_APPLY(self, i: int, inst: Any, state: State, out: list) -> int:
         stack = state.stack
+        if inst.arg[0] is not operator.getitem:
+            self.plain_operands("APPLY", inst, stack)
         RULES["APPLY"](self, inst, stack, None)
         item = stack[-1]
         if isinstance(item, Aug):
@@ -114,6 +120,8 @@ class Operations(Values):
     def op_COPY(self, i: int, inst: Any, state: State, out: list) -> int:
         stack, n = state.stack, inst.arg
         k = len(stack) - n
+        if n == 1 and self.is_cleared_at_once(i + 1):
+            return i + 2
         if not is_atom(stack[k]):
             after = self.g.insts[i + 1]
             self.flush(state, out, k)
@@ -128,6 +136,12 @@ class Operations(Values):
             self.spill(state, k, out)
         stack.append(stack[k])
         return i + 1
+
+    def is_cleared_at_once(self, i: int) -> bool:
+        """Whether a variable of the engine is stored at ``i`` and then set to None."""
+        insts = self.g.insts[i : i + 3]
+        stored = [inst.op for inst in insts] == ["STORE_FAST", "LOAD_CONST", "STORE_FAST"] and insts[1].arg is None
+        return bool(stored and insts[0].arg == insts[2].arg and _PASSING.match(insts[0].arg))
 
     def op_SWAP(self, i: int, inst: Any, state: State, out: list) -> int:
         self.flush(state, out)
@@ -322,7 +336,7 @@ class Operations(Values):
         if isinstance(display, (ast.List, ast.Set, ast.Dict)) and inst.arg == 1:
             RULES[inst.op](self, inst, stack, None)
             return i + 1
-        self.flush(state, out)
+        self.flush(state, out, len(stack) - count if inst.op == "LIST_APPEND" else None)
         display = self.take(stack[-count - inst.arg])
         values = [self.take(item) for item in stack[len(stack) - count :]]
         del stack[len(stack) - count :]
@@ -427,7 +441,10 @@ class Operations(Values):
             return i + 1
         if is_atom(item) and _PASSING.match(name) and not isinstance(state.aliases, Fixed):
             stack.pop()
-            self.release(state, name, out)
+            if isinstance(item, ast.Constant) and item.value is None and self.move(state, name):
+                self.release_aliases(state, name, out)
+            else:
+                self.release(state, name, out)
             state.aliases[name] = item
             return i + 1
         stack.pop()

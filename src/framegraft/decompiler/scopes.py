@@ -7,6 +7,7 @@ import keyword
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
+from .inlined import inlined_name
 
 if TYPE_CHECKING:
     from .walker import Walker
@@ -36,7 +37,7 @@ class Scopes:
     def name(self: Walker, name: str) -> str:  # type: ignore[misc]
         """A name as the source has it; DecompileError for one that cannot stand there."""
         self.names_seen.add(name)
-        name = self.unmangled(name)
+        name = self.unmangled(inlined_name(name))
         if name == ".0" or name.isidentifier() and not keyword.iskeyword(name):
             return name
         if name in ("None", "True", "False"):
@@ -88,15 +89,16 @@ class Scopes:
         free = set(self.free_stores)
         if self.is_function:
             free |= {n for n in code.co_freevars if n not in used and n != "__class__"}
-        else:
-            free |= {n for n in code.co_freevars if n not in used and n != "__class__" and False}
         if free:
             out.append(ast.Nonlocal(sorted(self.name(n) for n in free)))
         if self.is_function:
-            missing = (loaded_locals | set(code.co_cellvars)) - self.bound
-            for name in sorted(missing):
+            for name in sorted(self.never_bound(loaded_locals)):
                 out.append(ast.AnnAssign(ast.Name(self.name(name), ast.Store()), ast.Constant(None), None, 1))
         return out
+
+    def never_bound(self: Walker, loaded: set[str]) -> set[str]:  # type: ignore[misc]
+        """Locals (``loaded``, and those with cells) that no statement binds."""
+        return (loaded | set(self.code.co_cellvars)) - self.bound
 
     def local_names(self: Walker) -> set[str]:  # type: ignore[misc]
         code = self.code

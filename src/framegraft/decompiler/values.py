@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import DecompileError
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
@@ -23,7 +24,39 @@ class State:
         self.stack, self.aliases = stack, aliases
 
     def copy(self) -> State:
-        return State(list(self.stack), dict(self.aliases))
+        return State(list(self.stack), type(self.aliases)(self.aliases))
+
+
+class Branchy(Exception):
+    """The control flow is too tangled for statements."""
+
+
+class OpenLoop:
+    """A loop around the code that is run: its header, what is behind it (-1 for nothing), and the stack at its header."""
+
+    __slots__ = ("header", "behind", "stack", "outer", "is_left")
+
+    def __init__(self, header: int, behind: int, stack: list, outer: OpenLoop | None) -> None:
+        self.header, self.behind, self.stack, self.outer = header, behind, stack, outer
+        self.is_left = False  # by a break
+
+
+class Where(NamedTuple):
+    """What is around the code that is run: the handler that covers it, the loop, and where the run ends."""
+
+    covered: int = -1
+    until: int = -1
+    loop: OpenLoop | None = None
+
+    def to(self, until: int) -> Where:
+        return self._replace(until=until)
+
+    def inside(self, covered: int) -> Where:
+        """In a ``try`` statement. What lies behind it is met outside."""
+        return self._replace(covered=covered)
+
+    def within(self, loop: OpenLoop) -> Where:
+        return Where(self.covered, -1, loop)
 
 
 def is_atom(item: Any) -> bool:
@@ -36,6 +69,10 @@ def local_name(node: Any) -> str | None:
 class Values(Walker):
     """The part of the emitter that keeps values in order."""
 
+    if TYPE_CHECKING:
+        run: Callable[..., tuple[list[ast.stmt], Any]]  # the Emitter's
+
+
     def __init__(self, code: Any) -> None:
         super().__init__(code)
         self.is_comprehension = self.is_genexpr = self.is_expression = False
@@ -44,13 +81,19 @@ class Values(Walker):
                 inst.arg = _identifier(inst.arg)
         self.needs: set[str] = set()
         self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
+        self.fresh_names: set[str] = set()  # of variables that stand for entries of the stack
         self.counts: dict[str, int] = {}
         self.cells: dict[str, ast.expr] = {}
         self.pieces: dict[int, int] = {}  # first instruction -> number, for code that is no tree
         self.todo: list[int] = []
         self.meets: set[int] = set()
-        self.is_tree = True
+        self.is_structured = True  # no numbered pieces
         self.steps = 0
+
+    def count_step(self) -> None:
+        self.steps += 1
+        if self.steps > 30 * self.g.n + 3000:
+            raise DecompileError("the control flow is too tangled")
 
     def walk(self, code: Any) -> Walker:
         found = self.nested.get(id(code))
@@ -65,8 +108,12 @@ class Values(Walker):
             name = f"__{stem}_{count}"
             if name not in self.taken:
                 self.taken.add(name)
+                self.fresh_names.add(name)
                 self.bound.add(name)
                 return name
+
+    def never_bound(self, loaded: set[str]) -> set[str]:
+        return super().never_bound(loaded) - self.cells.keys()  # variables of given cells are no names in the source
 
     def local(self, name: str) -> ast.expr:
         made = ast.Name(name, LOAD)
@@ -101,9 +148,15 @@ class Values(Walker):
             state.stack[k] = self.local(item.node.name)
             self.bound.add(item.node.name)
             return
-        name = self.fresh("value")
-        out.append(ast.Assign([ast.Name(name, STORE)], self.take(item), lineno=0))
-        state.stack[k] = self.local(name)
+        state.stack[k] = self.bind(self.fresh("value"), item, out)
+
+    def bind(self, name: str, item: Any, out: list) -> ast.expr:
+        """Assigns an entry to a variable of the emitter's; the entry that stands for it."""
+        value = item.left if isinstance(item, Aug) else self.take(item)
+        out.append(ast.Assign([ast.Name(name, STORE)], value, lineno=0))
+        if isinstance(item, Aug):
+            out.append(ast.AugAssign(ast.Name(name, STORE), item.op, item.right))
+        return self.local(name)
 
     def defined(self, item: Definition) -> ast.stmt:
         item.node.decorator_list = item.decorators[::-1]
@@ -137,10 +190,24 @@ class Values(Walker):
             if not is_atom(item) and _mentions(item, name):
                 self.flush(state, out)
                 break
+        self.release_aliases(state, name, out)
+
+    def release_aliases(self, state: State, name: str, out: list) -> None:
         state.aliases.pop(name, None)
         for other, value in list(state.aliases.items()):
             if local_name(value) == name:
                 self.settle(state, out, (other,))
+
+    def move(self, state: State, name: str) -> bool:
+        """``name`` is about to be cleared: what lies on the stack, if only once, becomes its value taken out of it."""
+        holding = [k for k, item in enumerate(state.stack) if local_name(item) == name]
+        if len(holding) == 1 and all(map(is_atom, state.stack[holding[0] :])):
+            clear = ast.NamedExpr(ast.Name(self.name(name), STORE), ast.Constant(None))
+            moved = self.call_runtime("moved", self.local(self.name(name)), clear)
+            moved.moves = name  # type: ignore[attr-defined]
+            state.stack[holding[0]] = moved
+            return True
+        return False
 
     def call_runtime(self, name: str, *args: ast.expr) -> ast.expr:
         self.needs.add(name)

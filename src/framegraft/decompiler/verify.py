@@ -84,6 +84,8 @@ def _same_operation(original: CodeType, x: Instruction, y: Instruction, insts: l
             after = insts[x.index + 1]
             if after.op == "STORE_NAME" and after.arg == "__qualname__" and x.arg.rpartition(".")[2] == y.arg.rpartition(".")[2]:
                 return  # what is around the function is not known
+            if after.op == "STORE_NAME" and after.arg == "__firstlineno__":
+                return
         elif x.op == "POP_JUMP_IF":
             if (x.arg in ("true", "false")) == (y.arg in ("true", "false")):
                 return

@@ -18,6 +18,7 @@ from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
 from .graph import Graph
+from .inlined import Inlined
 from .items import AssertionClass, Item, Mark, Slot, as_expr
 from .loops import Loops
 from .match import Matches
@@ -25,8 +26,10 @@ from .scopes import Scopes
 from .stores import Impure
 from .tries import Tries
 
+_MATCHES = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
 
-class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
+
+class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
     """Decompiles one code object; code objects inside of it get walkers of their own."""
 
     def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None) -> None:
@@ -70,87 +73,82 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         ``entering``: ``i`` may be the header of the loop that ``block`` is, or a ``try`` at its beginning: the loop is not
         left at once therefore.
         """
-        g = self.g
+        ops = self.g.ops
         out: list[ast.stmt] = []
         stack = list(stack)
-        base = block.base
-        self.floor = base
-        ops, insts = g.ops, g.insts
+        base = self.floor = block.base
         start = i
         while True:
             self.spend()
             if len(stack) == base:
-                i = g.resolve(i)
-                ended, i = self.boundary(i, block, () if entering else follow, stack, out, entering)
+                ended, i = self.boundary(self.g.resolve(i), block, () if entering else follow, stack, out, entering)
+                if ended is not None or i < 0:
+                    return out, bool(ended)
                 entering = False
-                if ended is not None:
-                    return out, ended
-                if i < 0:
-                    return out, False
-                self.floor = base
-                start = i
-                self.pushed = []
+                self.floor, start, self.pushed = base, i, []
                 if len(stack) != base:
                     continue
-            op = ops[i]
-            rule = RULES.get(op)
-            if rule is not None:
-                if len(stack) > base and (op == "SWAP" or g.handler[i] != block.handler) and self.is_return(i, block, stack):
-                    return out, self.returned(as_expr(stack.pop()), block, out)
-                if op == "COPY":
-                    if self.is_keep(i):
-                        i = self.value_condition(i, stack)
-                        continue
-                    if self.starts_match(i, block, stack):
-                        result = self.match_statement(i, block, follow, stack, out)
-                        if result is not None:
-                            ended, i = result
-                            if ended is not None:
-                                return out, ended
-                            continue
-                elif op == "SWAP":
-                    after = self.chained(i, stack)
-                    if after >= 0:
-                        i = after
-                        continue
-                rule(self, insts[i], stack, out)
-                i += 1
-            elif op == "POP_JUMP_IF":
-                result = self.conditional(i, start, block, follow, stack, out)
-                if result[0] is not None:
-                    return out, result[0]
-                i = result[1]
-                if len(stack) == base:
-                    start = i
-            elif op == "RETURN_VALUE":
-                if isinstance(stack[-1], Mark) and stack[-1].kind == "result":
-                    return out, False
-                return out, self.returned(as_expr(stack.pop()), block, out)
-            elif op == "RAISE_VARARGS":
-                out.append(self.raise_statement(insts[i].arg, stack))
-                return out, False
-            elif op == "JUMP":
-                i = g.target(i)
-            elif op in ("GET_AWAITABLE", "GET_YIELD_FROM_ITER"):
-                i = self.awaiting(i, stack)
-            elif op in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"):
-                i = self.with_statement(i, block, stack, out)
-                if i < 0:
-                    return out, False
-            elif op in ("FOR_ITER", "GET_ANEXT"):
-                i = self.for_statement(i, block, follow, stack, out)
-                if i < 0:
-                    return out, False
-            elif op == "GET_AITER":
-                self.async_iterator(stack)
-                i += 1
-            elif op in ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS"):
-                result = self.match_statement(i, block, follow, stack, out)
-                if result is None or result[0] is not None:
-                    return out, bool(result and result[0])
-                i = result[1]
+            ended, op = None, ops[i]
+            if op not in RULES:
+                ended, i = self.statement(i, op, start, block, follow, stack, out)
+            elif len(stack) > base and (op == "SWAP" or self.g.handler[i] != block.handler) and self.is_return(i, block, stack):
+                ended = self.returned(as_expr(stack.pop()), block, out)
             else:
-                raise DecompileError(f"{op} out of place at offset {insts[i].offset}")
+                matched = None
+                if op == "COPY" and not self.is_keep(i) and self.starts_match(i, block, stack):
+                    matched = self.match_statement(i, block, follow, stack, out)
+                ended, i = matched or (None, self.operation(i, stack, out))
+            if ended is not None or i < 0:
+                return out, bool(ended)
+
+    def operation(self, i: int, stack: list, out: Any) -> int:
+        """Runs an operation that has a rule, or the condition or link of a comparison chain that begins with it; the next one."""
+        op = self.g.ops[i]
+        if op == "COPY" and self.is_keep(i):
+            return self.value_condition(i, stack)
+        after = -1
+        if op == "SWAP":
+            after = self.chained(i, stack)
+        elif op == "LOAD_CONST":
+            after = self.behind_unbinding(i)
+        elif op.startswith("BUILD_") and self.starts_inlined(i, stack):
+            after = self.inlined(i, stack)
+        if after >= 0:
+            return after
+        RULES[op](self, self.g.insts[i], stack, out)
+        return i + 1
+
+    def statement(
+        self, i: int, op: str, start: int, block: Block, follow: Any, stack: list, out: list
+    ) -> tuple[bool | None, int]:
+        """What an operation without a rule stands for. With None the next instruction, -1 for none; else how the region ends.
+
+        ``start``: where the present statement began.
+        """
+        if op == "POP_JUMP_IF":
+            return self.conditional(i, start, block, follow, stack, out)
+        if op == "JUMP":
+            return None, self.g.target(i)
+        if op == "RETURN_VALUE":
+            if isinstance(stack[-1], Mark) and stack[-1].kind == "result":
+                return False, -1
+            return self.returned(as_expr(stack.pop()), block, out), -1
+        if op == "RAISE_VARARGS":
+            out.append(self.raise_statement(self.g.insts[i].arg, stack))
+            return False, -1
+        if op in ("GET_AWAITABLE", "GET_YIELD_FROM_ITER"):
+            return None, self.awaiting(i, stack)
+        if op in ("BEFORE_WITH", "BEFORE_ASYNC_WITH"):
+            return None, self.with_statement(i, block, stack, out)
+        if op in ("FOR_ITER", "GET_ANEXT"):
+            return None, self.for_statement(i, block, follow, stack, out)
+        if op == "GET_AITER":
+            self.async_iterator(stack)
+            return None, i + 1
+        matched = self.match_statement(i, block, follow, stack, out) if op in _MATCHES else None
+        if matched is None:
+            raise DecompileError(f"{op} out of place at offset {self.g.insts[i].offset}")
+        return matched
 
     def boundary(self, i: int, block: Block, follow: Any, stack: list, out: list, entering: bool) -> tuple[bool | None, int]:
         """Between two statements: does the region end here (True, False), or at which instruction does it go on (None)?"""
@@ -175,7 +173,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
             if op == "POP_TOP" or op == "POP_EXCEPT":
                 pass  # no statement begins with these
             else:
-                if self.opens_loop(i, block):
+                if self.opens_loop(i, block.handler):
                     after = self.maybe_while(i, block, follow, stack, out)
                     if after < 0:
                         return False, i
@@ -252,28 +250,17 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Scopes):
         expression that the caller reads, with the condition on top, or ``("until", i)`` at an operation of that name.
         Impure or DecompileError where there is no expression."""
         g = self.g
-        ops, insts = g.ops, g.insts
+        ops = g.ops
         depth = len(stack)
         while True:
             self.spend()
             if (i if rep is None else rep[i]) == stop and len(stack) == depth + 1:
                 return "value", i
             op = ops[i]
-            rule = RULES.get(op)
-            if rule is not None:
-                if op == "COPY":
-                    if self.is_keep(i):
-                        if len(stack) == depth + 1 and self.value_join(i)[0] == stop:
-                            return "jump", i
-                        i = self.value_condition(i, stack)
-                        continue
-                elif op == "SWAP":
-                    after = self.chained(i, stack)
-                    if after >= 0:
-                        i = after
-                        continue
-                rule(self, insts[i], stack, None)
-                i += 1
+            if op in RULES:
+                if op == "COPY" and len(stack) == depth + 1 and self.is_keep(i) and self.value_join(i)[0] == stop:
+                    return "jump", i
+                i = self.operation(i, stack, None)
             elif op == "POP_JUMP_IF":
                 if len(stack) == depth + 1:
                     join = self.value_join(i)[0]

@@ -345,8 +345,10 @@ def children(tracker: Any) -> list:
         return [*owner, *(x for pair in tracker.items.values() for x in pair)]
     if isinstance(tracker, SetVariable):
         return list(tracker.items.values())
-    if isinstance(tracker, (ViewVariable, TracebackVariable)):
+    if isinstance(tracker, ViewVariable):
         return [tracker.holder]
+    if isinstance(tracker, TracebackVariable):
+        return [tracker.of]
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
         return [*found, *(p for p in (tracker.payload, tracker.namespace) if p is not None)]

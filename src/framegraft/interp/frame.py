@@ -108,7 +108,7 @@ class InstructionTranslator:
         """Execute until the frame returns ("return", value) or yields ("yield", value)."""
         state = self.state
         state.frames.append(self)
-        step = self.step_hook if state.lines is None else self.noted_step
+        step = self.step_hook if state.lines is None and state.watch is None else self.noted_step
         try:
             while True:
                 inst = self.instructions[self.ip]
@@ -146,6 +146,8 @@ class InstructionTranslator:
         self.step_hook(inst)
         if inst.positions and inst.positions[0] and self.state.lines is not None:
             self.state.lines.add((self.code, inst.positions[0]))
+        if self.state.watch is not None:
+            self.state.watch(self, inst)
 
     def unwind(self, raised: UserRaise) -> None:
         """Go on in the handler that covers the current instruction, or raise on (CPython: exception_unwind)."""

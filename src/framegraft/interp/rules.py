@@ -114,6 +114,11 @@ def store_cell_slot(tx: Tx, inst: Instruction) -> None:
     tx.cells[inst.arg] = cell
 
 
+@rule("MAKE_CELL")
+def make_cell(tx: Tx, inst: Instruction) -> None:
+    tx.cells[inst.arg] = CellVariable(MISSING)
+
+
 @rule("LOAD_GLOBAL")
 def load_global(tx: Tx, inst: Instruction) -> None:
     tx.stack.append(core.load_global(tx, tx.scope, inst.arg))
@@ -130,7 +135,7 @@ def delete_global(tx: Tx, inst: Instruction) -> None:
     core.delete_global(tx, tx.scope, inst.arg)
 
 
-@rule("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_BUILD_CLASS", "IMPORT_FROM_STAR")
+@rule("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_BUILD_CLASS", "IMPORT_FROM_STAR", "LOAD_LOCALS")
 def class_body(tx: Tx, inst: Instruction) -> None:
     raise GraphBreak("unsupported_opcode", f"{inst.op} (a class definition)")
 

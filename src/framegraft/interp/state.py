@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
 
@@ -53,6 +53,7 @@ class TraceState:
         self.traced_calls = 0
         self.steps = 0
         self.lines: set[tuple[CodeType, int]] | None = None  # what was traced, while somebody wants to know
+        self.watch: Callable[[Any, Any], None] | None = None  # called with each frame and instruction that is traced
         self.stop_at: dict[int, GraphBreak] = {}  # steps before which the trace ends
         self.points: list[int] = []  # steps before which it could end
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for

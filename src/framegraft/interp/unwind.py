@@ -133,3 +133,8 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
         cls = core.call(tx, core.wrap_constant(type), [value], {})
         trace = core.get_attr(tx, value, "__traceback__")
     tx.stack.append(core.call(tx, leave, [cls, value, trace], {}))
+
+
+@rule("CLEANUP_THROW")
+def cleanup_throw(tx: Tx, inst: Instruction) -> None:
+    raise GraphBreak("raised_exception", "an exception is thrown into a generator that waits for another one")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dis
-import io
 import itertools
 import sys
 import threading
@@ -16,7 +14,7 @@ from typing import Any
 import torch
 from torch._guards import CompileContext, CompileId, compile_context
 
-from .. import _native, config, log
+from .. import _native, config, events, log
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
 from ..backends.tracing import refuses_floats
@@ -63,7 +61,7 @@ from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
 from ..tensor.symbolic import plain_number
-from . import recompiles, records, skip
+from . import logs, recompiles, records, skip
 from .checks import CheckFunction, EntryInfo
 from .names import InstalledName
 
@@ -112,7 +110,6 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
         return _left_alone(ctx, fn, args, GraphBreak("skipped_frame", f"a {kind} function: its frame lives on between calls"))
     entries = [e for e in _native.cache_entries(code) if e.ctx is ctx]
     if entries:
-        _log_recompile(code, entries, args, fn)
         if config.error_on_recompile:
             why = "\n".join(recompiles.reasons(fn, entries, args))
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set\n{why}")
@@ -131,24 +128,26 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
 
 def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Capture) -> Any:
     code = fn.__code__
+    conversion = Conversion(ctx, fn, args, capture)
     try:
         looks = _looks_at_frame(origin_of(code))
         if looks:
             broken = GraphBreak("introspection", f"a function that may look at its own frame: {', '.join(looks)}")
             broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
             raise broken
-        return Conversion(ctx, fn, args, capture).run()
+        return conversion.run()
     except GraphBreak as broken:
         if ctx.fullgraph:
             raise Unsupported.from_break(broken) from None
         records.note_break(broken, code, capture)
-        _log_break(broken)
         capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None
     except FramegraftError as error:
-        if isinstance(error, BackendCompilerFailed) and config.suppress_errors:
-            warnings.warn(f"{error}; the frame runs in eager mode", stacklevel=4)
+        suppressed = isinstance(error, BackendCompilerFailed) and config.suppress_errors
+        notes = conversion.failed(error, suppressed)
+        if isinstance(error, BackendCompilerFailed) and suppressed:
+            warnings.warn("\n  ".join((str(error), "The frame runs in eager mode.", *notes)), stacklevel=4)
             capture.outcome = "eager"
             broken = GraphBreak("backend_failed", f"{error.backend_name}: {error.detail}")
             broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
@@ -159,13 +158,13 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
     except UserRaise as raised:
         raise InternalError(f"an exception of the traced program escaped: {raised.value.python_type()}") from raised
     except Exception as error:
-        if config.raise_internal_errors or ctx.fullgraph:
+        suppressed = not config.raise_internal_errors and not ctx.fullgraph
+        notes = conversion.failed(error, suppressed)
+        if not suppressed:
             raise InternalError(f"{type(error).__name__}: {error} (while capturing {code.co_qualname})") from error
-        warnings.warn(
-            f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
-            "runs in eager mode. Please report this.",
-            stacklevel=4,
-        )
+        text = (f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
+                "runs in eager mode. Please report this.")
+        warnings.warn("\n  ".join((text, *notes)), stacklevel=4)
         capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None
@@ -195,13 +194,6 @@ def _left_alone(ctx: Any, fn: types.FunctionType, args: tuple, why: GraphBreak, 
     records.end(capture)
 
 
-def _log_recompile(code: types.CodeType, entries: list, args: tuple, fn: Any) -> None:
-    if log.enabled("recompiles"):
-        for reason in recompiles.reasons(fn, entries, args):
-            log.artifact("recompiles").debug("Recompiling function %s in %s:%s\n%s", code.co_name, code.co_filename,
-                                             code.co_firstlineno, reason)
-
-
 class Conversion:
     """One frame on its way to an entry."""
 
@@ -216,10 +208,17 @@ class Conversion:
         self.search: Search | None = None
         self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
         self.graph_module: Any = None
+        self.compiling: tuple[str, Any, list[Any]] | None = None  # what the backend works on
         self.modes = Modes()
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
+
+    def failed(self, error: Exception, suppressed: bool) -> list[str]:
+        """Tells of an error; what listeners have to add to it."""
+        failed = events.CaptureFailed(self.capture, error, suppressed, self.fn, self.args, self.compiling, self.ctx.compiler, [])
+        events.publish(failed)
+        return failed.notes
 
     def run(self) -> Any:
         """The new entry; GraphBreak where the frame is better run as it is."""
@@ -294,7 +293,8 @@ class Conversion:
         root.breakable = True
         state.stop_at = self.planned
         state.root = root
-        state.lines = set() if records.LISTENERS else None
+        state.lines = set() if events.lines_wanted() else None
+        state.watch = logs.watch()
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
         state.rescue = self.rescue
@@ -390,7 +390,6 @@ class Conversion:
             broken.settle()
         if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
             records.note_break(broken, self.code, self.capture)
-            _log_break(broken)
         return self._entry(state, root, segment, instructions, broken)
 
     def _probe(self) -> Any:
@@ -411,15 +410,13 @@ class Conversion:
     def _compile_graph(self, name: str, module: Any, graph: OutputGraph) -> None:
         module.__class__.__name__ = name
         self.graph_module = module
-        if log.enabled("graph"):
-            log.artifact("graph").debug("%s\n%s", name, log.graph_table(module.graph))
-        if log.enabled("graph_code"):
-            log.artifact("graph_code").debug("%s\n%s", name, module.code)
+        events.publish(events.GraphTraced(self.capture, name, module))
         modes = Modes()
         self.modes.restore()
         self.capture.spent("emit")
         try:
             values = [t.value for t in graph.inputs]
+            self.compiling = (name, module, [plain_number(v) for v in values])
             changed = graph.changed_inputs()
             module.meta["unrepeatable"] = graph.unrepeatable()
             known = graph.symbols.guard_count() if graph.symbols is not None else 0
@@ -436,9 +433,10 @@ class Conversion:
             modes.restore()
             self.capture.spent("backend")
         records.note_graph(module, self.capture, name)
-        for listener in records.LISTENERS:
-            compiled = listener.compiled(self.capture, name, module, [plain_number(v) for v in values], compiled)
-        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(compiled)))
+        made = events.GraphCompiled(self.capture, *self.compiling, compiled)
+        self.compiling = None
+        events.publish(made)
+        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(made.compiled)))
 
     def _fresh(self, prefix: str) -> str:
         global _next_number
@@ -506,7 +504,6 @@ class Conversion:
         info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state))
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
-        _log_code(code, entry, found)
         if config.verify_guards_on_creation:
             self.modes.restore()  # the trace may have left the program's own mode behind
             failed = program.explain(self.args, self.fn)
@@ -515,8 +512,7 @@ class Conversion:
         _native.add_entry(code, entry)
         records.CONVERSIONS[code] += 1
         self.capture.entered(info, len(found))
-        for listener in records.LISTENERS:
-            listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)
+        events.publish(events.EntryMade(self.capture, entry, found, state.lines or set(), self.fn, self.args))
         return entry
 
 
@@ -635,25 +631,3 @@ def _guard_aliases(state: TraceState) -> None:
     for sources in groups.values():
         if len(sources) > 1:
             state.guards.add(Source("NONE"), "NOALIAS", tuple(sources))
-
-
-
-def _log_break(broken: GraphBreak) -> None:
-    if log.enabled("graph_breaks"):
-        log.artifact("graph_breaks").debug("%s", Unsupported.from_break(broken))
-
-
-def _log_code(code: types.CodeType, entry: Any, guards: list) -> None:
-    if log.enabled("bytecode"):
-        new_code = entry.code
-        for title, shown in (("ORIGINAL", code), ("MODIFIED", new_code)):
-            text = io.StringIO()
-            dis.dis(shown, file=text)
-            log.artifact("bytecode").debug(
-                "%s BYTECODE %s %s line %s\n%s", title, code.co_name, origin_of(code).co_filename, code.co_firstlineno,
-                text.getvalue(),
-            )
-        for note in records.CODE_NOTES:
-            log.artifact("bytecode").debug("%s", note(new_code))
-    if log.enabled("guards"):
-        log.artifact("guards").debug("GUARDS:\n%s", "\n".join(g.code() for g in guards))

@@ -1,6 +1,6 @@
-"""What the process has captured so far: conversions, breaks, graphs, hooks; and who listens while it captures.
+"""What the process has captured so far: conversions, breaks, graphs, hooks.
 
-Only numbers and text are kept here, never objects of the program. A listener may look at more while it is switched on.
+Only numbers and text are kept here, never objects of the program. Listeners of ``events`` see more while they are switched on.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from .. import events
 from ..errors import GraphBreak
 from ..interp.frame import origin_of
 from ..native.calibrate import tensor_spec
@@ -21,11 +22,9 @@ from .codes import CodeTable
 
 BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
 CAPTURES: list[Capture] = []
-LISTENERS: list[Listener] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
 WARNED = CodeTable()
 CONVERSIONS = CodeTable()  # entries made, dead ones too
-CODE_NOTES: list[Callable[[types.CodeType], str]] = []  # what the bytecode log adds to a modified code
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
 Lines = set[tuple[types.CodeType, int]]
 _frames, _numbers = itertools.count(), itertools.count()
@@ -79,8 +78,10 @@ class Capture:
     def spent(self, phase: str) -> None:
         """All time since the last call belongs to ``phase``."""
         now = time.perf_counter()
-        self.phases[phase] += now - self._at
+        spent = now - self._at
+        self.phases[phase] += spent
         self._at = now
+        events.publish(events.PhaseEnded(self, phase, spent))
 
     def entered(self, info: Any, guard_count: int) -> None:
         """An entry was made: the conversion has come to its end."""
@@ -95,23 +96,6 @@ def _first_line(code: types.CodeType) -> int:
     return next((line for _, _, line in code.co_lines() if line and line != code.co_firstlineno), code.co_firstlineno)
 
 
-class Listener:
-    """Is told of each conversion while it is in ``LISTENERS``. Every method may be left as it is."""
-
-    def started(self, capture: Capture) -> None:
-        """Before the frame is looked at."""
-
-    def compiled(self, capture: Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
-        """The backend gave ``compiled`` for a graph. Returns what is called instead of it."""
-        return compiled
-
-    def entered(self, capture: Capture, entry: Any, guards: list, lines: Lines, args: tuple, fn: Any) -> None:
-        """An entry was made; ``lines`` are those that were traced for it, each with the code that it is in."""
-
-    def ended(self, capture: Capture) -> None:
-        """The conversion is over, whatever its outcome."""
-
-
 def begin(code: types.CodeType, entries: list, args: tuple, fn: Any) -> Capture:
     """A new record for a conversion of ``code``, which has ``entries`` that do not fit the call."""
     known = entries[0].info.capture if entries else None
@@ -122,14 +106,14 @@ def begin(code: types.CodeType, entries: list, args: tuple, fn: Any) -> Capture:
     if entries:
         capture.recompile = _why_again(entries[0], args, fn)
     CAPTURES.append(capture)
-    for listener in LISTENERS:
-        listener.started(capture)
+    events.publish(events.CaptureStarted(capture, fn, args))
+    if entries:
+        events.publish(events.Recompiled(capture, fn, args, entries))
     return capture
 
 
 def end(capture: Capture) -> None:
-    for listener in LISTENERS:
-        listener.ended(capture)
+    events.publish(events.CaptureEnded(capture))
 
 
 def _why_again(entry: Any, args: tuple, fn: Any) -> Recompile | None:
@@ -163,12 +147,12 @@ def describe(value: Any) -> str:
     return f"a {kind.__module__}.{kind.__qualname__} at {id(value):#x}"
 
 
-def note_break(broken: GraphBreak, code: types.CodeType, capture: Capture | None = None) -> None:
+def note_break(broken: GraphBreak, code: types.CodeType, capture: Capture) -> None:
     broken.settle()
     BREAKS.append((broken, code))
     STATS["graph_breaks"] += 1
-    if capture is not None:
-        capture.broken = broken
+    capture.broken = broken
+    events.publish(events.GraphBroken(capture, broken))
 
 
 def note_graph(module: Any, capture: Capture, name: str) -> None:

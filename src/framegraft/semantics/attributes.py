@@ -753,8 +753,20 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
     if not has_instance_dict(obj):
         if on_class is not MISSING:
             raise UserRaise(user_error(AttributeError, f"'{obj.cls.__name__}' object attribute '{name}' is read-only"))
-        raise attribute_error(obj, name)
+        raise UserRaise(user_error(AttributeError, _NO_ROOM.format(cls=obj.cls.__name__, name=name)))
     store_attr(tx, obj, name, value)
+
+
+def _no_room() -> str:
+    """What the running CPython says where an object without a ``__dict__`` gets an attribute that it has no slot for."""
+    try:
+        setattr(type("{cls}", (), {"__slots__": ()})(), "{name}", None)
+    except AttributeError as error:
+        return str(error)
+    raise AssertionError("an object without slots took an attribute")
+
+
+_NO_ROOM = _no_room()
 
 
 def has_instance_dict(obj: ObjectVariable) -> bool:

@@ -188,5 +188,6 @@ class _Here:
 def placeholder_name(source: Source) -> str:
     if source.access == "ARG":
         name = source.key[1]
+        name = name.replace(".", "_")  # the variable of an inlined comprehension
         return "self_" if name == "self" else name  # forward() of the graph has a self of its own
     return re.sub(r"_+", "_", re.sub(r"\W", "_", source.name)).strip("_") or "t"

@@ -8,6 +8,7 @@ One folder for each entry, named ``<frame>_<index>_<function>``:
     __resume_at_M_N.py     the resume functions that the transformed code calls
     guards.py              when the entry may be used again, with the reason of each guard
     break.txt              why the graph ended where it did
+    frame.pkl              with ``frames=True``: the function and its arguments, for ``replay``; frame.txt where that is not possible
     aot_*.py, inductor_*.py  what AOTAutograd and inductor made of the graph, where they were used
 """
 
@@ -21,12 +22,13 @@ from typing import Any
 
 from torch._logging._internal import trace_log
 
-from .. import _native
+from .. import _native, events
 from ..emit.resume import origin_of
 from ..run import records
 from ..run.names import InstalledName
 from . import sources
 from .details import Break, Collector
+from .frames import record_event
 
 # Payloads of torch's structured trace -> file name.
 _PAYLOADS = {
@@ -42,8 +44,9 @@ _NAMED = {"inductor_post_grad_graph": "inductor_post_grad.py", "fx_graph_runnabl
 class Artefacts(Collector):
     """``with Artefacts(directory): ...`` writes a folder for each entry that is made inside. ``written`` lists them."""
 
-    def __init__(self, directory: str | pathlib.Path) -> None:
+    def __init__(self, directory: str | pathlib.Path, frames: bool = False) -> None:
         super().__init__(measure=False)
+        self.frames = frames
         self.directory = pathlib.Path(directory).resolve()
         self.written: list[pathlib.Path] = []
         self._folders: dict[int, pathlib.Path] = {}
@@ -85,18 +88,18 @@ class Artefacts(Collector):
 
     # -- what happens
 
-    def started(self, capture: records.Capture) -> None:
-        super().started(capture)
-        self._current.append(capture)
+    def capture_started(self, event: events.CaptureStarted) -> None:
+        super().capture_started(event)
+        self._current.append(event.capture)
 
-    def compiled(self, capture: records.Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
-        super().compiled(capture, name, module, inputs, compiled)
-        head = f"Graph {name} of {title(capture)}.\n\nRuns by itself: python {name}.py\n"
-        self.write(capture, f"{name}.py", sources.graph_file(module, inputs, head))
-        return compiled
+    def graph_compiled(self, event: events.GraphCompiled) -> None:
+        super().graph_compiled(event)
+        head = f"Graph {event.name} of {title(event.capture)}.\n\nRuns by itself: python {event.name}.py\n"
+        self.write(event.capture, f"{event.name}.py", sources.graph_file(event.module, event.inputs, head))
 
-    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: records.Lines, args: tuple, fn: Any) -> None:
-        super().entered(capture, entry, guards, lines, args, fn)
+    def entry_made(self, event: events.EntryMade) -> None:
+        super().entry_made(event)
+        capture, entry = event.capture, event.entry
         entry.info.folder = self.folder(capture)
         code = capture.code()
         text, _ = sources.user_source(capture.filename, capture.line)
@@ -108,11 +111,16 @@ class Artefacts(Collector):
             source, refused = sources.readable_code(resume.__code__, name)
             head = f'"""What is left of {title(capture)} after the break.{refusal(refused)}"""\n\n'
             self.write(capture, f"{name}.py", head + source)
+        if self.frames:
+            refused = record_event(event, self.folder(capture))
+            if refused:
+                self.write(capture, "frame.txt", refused + "\n")
         self.write(capture, "guards.py", sources.guards_text(self.detail(capture).guards, f"When {title(capture)} may be used again."))
         if capture.broken is not None:
             self.write(capture, "break.txt", Break.of(capture.broken).text + "\n")
 
-    def ended(self, capture: records.Capture) -> None:
+    def capture_ended(self, event: events.CaptureEnded) -> None:
+        capture = event.capture
         self._current.remove(capture)
         self.infos.clear()  # nothing of the program stays alive for the files' sake
         if capture.outcome != "entry" and capture.broken is not None:
@@ -186,6 +194,9 @@ class _Compilers(logging.Handler):
             artefacts.payload(metadata.get("frame_id"), metadata.get("frame_compile_id"), name, payload)
 
 
-def prepare_debug(directory: str | pathlib.Path) -> Artefacts:
-    """``with prepare_debug(directory): ...`` writes what is captured inside to files; see the module for their names."""
-    return Artefacts(directory)
+def prepare_debug(directory: str | pathlib.Path, frames: bool = False) -> Artefacts:
+    """``with prepare_debug(directory): ...`` writes what is captured inside to files; see the module for their names.
+
+    ``frames``: with each frame and its arguments as ``frame.pkl``, for ``replay``.
+    """
+    return Artefacts(directory, frames)

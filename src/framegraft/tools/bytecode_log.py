@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import CodeType
 
-from ..run import records
+from ..run import logs
 from .sources import readable_code
 
 
@@ -15,9 +15,9 @@ def _possible_source(code: CodeType) -> str:
 
 def install() -> None:
     """From now on the log ``bytecode`` adds ``possible source code:`` to each modified bytecode."""
-    records.CODE_NOTES[:] = [_possible_source]
+    logs.CODE_NOTES[:] = [_possible_source]
 
 
 def uninstall() -> None:
     """The log ``bytecode`` shows bytecode alone again."""
-    records.CODE_NOTES.clear()
+    logs.CODE_NOTES.clear()

@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import difflib
 import json
+import pathlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,12 +18,14 @@ from rich.console import Console
 from rich.syntax import Syntax
 from rich.text import Text
 
+from ..api import compile as compile_object
 from ..backends.registry import backend_origin, list_backends
 from ..decompiler import decompile
 from ..errors import FramegraftError
 from ..reasons import REASONS
-from . import doctor, program, show, targets
+from . import doctor, frames, program, show, targets
 from .explain import explain
+from .minify import minify
 
 
 def parser() -> argparse.ArgumentParser:
@@ -54,6 +57,20 @@ def parser() -> argparse.ArgumentParser:
     sub = command("decompile", _decompile, "print the source of a function, made from its bytecode; nothing is run",
                   epilog="A module without :FUNCTION prints all functions at its top.")
     sub.add_argument("target", metavar="FILE|MODULE[:FUNCTION]")
+
+    sub = command("minify", _minify, "shrink the graph that a backend fails on to a small script",
+                  epilog="Recordings lie in repro folders (config.repro_directory) and where prepare_debug(frames=True) writes. "
+                  "Exit code 1: the backend does what eager mode does.")
+    sub.add_argument("recording", metavar="RECORDING", help="frame.pkl or its folder; a pickle, so only one that you trust")
+    sub.add_argument("-b", "--backend", help="by default that of the recording, if it has a name")
+    sub.add_argument("-o", "--output", default="framegraft_minified.py", metavar="FILE", help="the script (default: %(default)s)")
+    sub.add_argument("--tolerance", type=float, default=1e-3, metavar="SHARE",
+                     help="difference that is no failure, relative to the greatest value of an output (default: %(default)s)")
+
+    sub = command("replay", _replay, "capture and run a recorded frame again, without its program, and tell as explain does",
+                  epilog="Example: framegraft replay /tmp/framegraft_repros/forward_123_0")
+    sub.add_argument("recording", metavar="RECORDING", help="frame.pkl or its folder; a pickle, so only one that you trust")
+    sub.add_argument("-b", "--backend", help="run it with this backend instead")
 
     sub = command("backends", _backends, "list the compilers that backend= takes")
     sub.add_argument("--all", action="store_true", help="those for debugging, too")
@@ -115,6 +132,47 @@ def _explain(wanted: Any, console: Console) -> int:
         _print_json(found.as_dict())
     else:
         console.print(found)
+    return 0
+
+
+def _recording(text: str) -> frames.Recording:
+    path = pathlib.Path(text)
+    path = path / "frame.pkl" if path.is_dir() else path
+    if not path.is_file():
+        raise targets.BadTarget(f"there is no recording {path}")
+    return frames.load(path)
+
+
+def _minify(wanted: Any, console: Console) -> int:
+    recorded = _recording(wanted.recording)
+    backend = wanted.backend or recorded.told["backend"]
+    if backend not in list_backends(exclude_tags=()):
+        raise targets.BadTarget(f"no backend is called {backend!r}; --backend names another, framegraft.minify takes functions, too")
+    with Console(stderr=True).status("shrinking the graph"):
+        found = recorded.call(lambda *args, **kwargs: minify(
+            recorded.fn, *args, backend=backend, path=wanted.output, tolerance=wanted.tolerance, **kwargs))
+    console.print(f"{found.operations_before} operations became {found.operations}; {found.failure}")
+    console.print(f"python {found.path} shows it")
+    return 0
+
+
+def _replay(wanted: Any, console: Console) -> int:
+    recorded = _recording(wanted.recording)
+    told = recorded.told
+    console.print(Text.assemble(("recorded: ", "dim"), f"{told['function']} ({told['filename']}:{told['line']})"))
+    if told["error"]:
+        console.print(Text.assemble(("failed then: ", "dim"), told["error"]))
+    try:
+        if wanted.backend is None:
+            console.print(recorded.call(explain(recorded.fn)))
+        else:
+            recorded.call(compile_object(recorded.fn, backend=wanted.backend))
+            console.print(f"it runs with backend {wanted.backend}")
+    except FramegraftError:
+        raise
+    except Exception as error:
+        program.print_error(error)
+        return _fail(f"{told['function']} raised {type(error).__name__}", 1)
     return 0
 
 

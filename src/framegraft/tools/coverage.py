@@ -15,7 +15,7 @@ import torch
 from torch.autograd import profiler_legacy
 from torch.autograd.profiler import record_function
 
-from ..run import records
+from .. import events
 
 _RANGE = "framegraft::graph"
 _AUTOGRAD: Any = torch._C._autograd  # type: ignore[attr-defined]
@@ -52,7 +52,7 @@ def in_range(compiled: Callable[..., Any]) -> Callable[..., Any]:
     return run_marked
 
 
-class Measure(records.Listener):
+class Measure(events.Listener):
     """``with Measure() as m: ...``; then ``m.coverage``, None where a profiler ran already."""
 
     def __init__(self) -> None:
@@ -60,26 +60,26 @@ class Measure(records.Listener):
         self._depth = 0
         self._profile: Any = None
 
-    def started(self, capture: records.Capture) -> None:
+    def capture_started(self, event: events.CaptureStarted) -> None:
         self._depth += 1
         if self._depth == 1:
             _AUTOGRAD._enable_record_function(False)
 
-    def ended(self, capture: records.Capture) -> None:
+    def capture_ended(self, event: events.CaptureEnded) -> None:
         self._depth -= 1
         if not self._depth:
             _AUTOGRAD._enable_record_function(True)
 
     def __enter__(self) -> Measure:
         if not _AUTOGRAD._profiler_enabled():
-            records.LISTENERS.append(self)
+            events.subscribe(self)
             self._profile = profiler_legacy.profile()
             self._profile.__enter__()
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
         if self._profile is not None:
-            records.LISTENERS.remove(self)
+            events.unsubscribe(self)
             self._profile.__exit__(*exc_info)
             self.coverage = _count(self._profile.function_events)
 

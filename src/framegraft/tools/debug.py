@@ -10,7 +10,7 @@ from typing import Any
 
 from torch.fx import GraphModule
 
-from .. import _native
+from .. import _native, events
 from ..api import compiled_codes
 from ..decompiler import DecompileError
 from ..decompiler.verify import recompile
@@ -56,9 +56,9 @@ class Debug(Artefacts):
 
     # -- what is made inside
 
-    def compiled(self, capture: records.Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
-        super().compiled(capture, name, module, inputs, compiled)
-        return graph_from_file(self.folder(capture) / f"{name}.py", compiled) or compiled
+    def graph_compiled(self, event: events.GraphCompiled) -> None:
+        super().graph_compiled(event)
+        event.compiled = graph_from_file(self.folder(event.capture) / f"{event.name}.py", event.compiled) or event.compiled
 
     def _from_file(self, old: CodeType, new: CodeType) -> CodeType | None:
         capture = self._current[-1]

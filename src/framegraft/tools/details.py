@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .. import _native
+from .. import _native, events
 from ..errors import GraphBreak, StackEntry, describe_break, source_line, user_name
 from ..model.guards import Guard, ProgramBuilder
 from ..reasons import reason as look_up_reason
@@ -106,8 +106,10 @@ class Detail:
     code: Any = None
 
 
-class Collector(records.Listener):
+class Collector(events.Listener):
     """Keeps a ``Detail`` for the number of each conversion. ``with Collector() as c: ...``."""
+
+    wants_lines = True
 
     def __init__(self, measure: bool = True) -> None:
         self.details: dict[int, Detail] = {}
@@ -116,32 +118,31 @@ class Collector(records.Listener):
         self._measure = measure
 
     def __enter__(self) -> Collector:
-        records.LISTENERS.append(self)
+        events.subscribe(self)
         return self
 
     def __exit__(self, *exc_info: Any) -> None:
-        records.LISTENERS.remove(self)
+        events.unsubscribe(self)
 
     def detail(self, capture: records.Capture) -> Detail:
         return self.details.setdefault(capture.number, Detail())
 
-    def started(self, capture: records.Capture) -> None:
-        self.captures.append(capture)
+    def capture_started(self, event: events.CaptureStarted) -> None:
+        self.captures.append(event.capture)
 
-    def compiled(self, capture: records.Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
-        detail = self.detail(capture)
-        detail.module = module
-        detail.inputs = [records.describe(value) for value in inputs]
-        return compiled
+    def graph_compiled(self, event: events.GraphCompiled) -> None:
+        detail = self.detail(event.capture)
+        detail.module = event.module
+        detail.inputs = [records.describe(value) for value in event.inputs]
 
-    def entered(self, capture: records.Capture, entry: Any, guards: list, lines: records.Lines, args: tuple, fn: Any) -> None:
-        detail = self.detail(capture)
-        detail.lines = lines
+    def entry_made(self, event: events.EntryMade) -> None:
+        detail, entry, args, fn = self.detail(event.capture), event.entry, event.args, event.fn
+        detail.lines = event.lines
         detail.code = entry.code
-        detail.guards = [guard_detail(g) for g in guards]
+        detail.guards = [guard_detail(g) for g in event.guards]
         self.infos.append(entry.info)
         groups: dict[str, list[Guard]] = {}
-        for guard, shown in zip(guards, detail.guards, strict=True):
+        for guard, shown in zip(event.guards, detail.guards, strict=True):
             groups.setdefault(shown.group, []).append(guard)
         for name, members in groups.items():
             cost = _cost(_native.GuardProgram(ProgramBuilder(members).build()), args, fn) if self._measure else None

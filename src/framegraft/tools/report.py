@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from .. import _native
+from .. import _native, events
 from ..run import records, skip
 from . import sources
 from .details import Break, Collector, Detail, from_text, meaning, recompilation
@@ -47,8 +47,9 @@ class Recorder(Collector):
         self.stop = time.perf_counter()
         super().__exit__(*exc_info)
 
-    def compiled(self, capture: records.Capture, name: str, module: Any, inputs: list[Any], compiled: Any) -> Any:
-        return self._timed(capture.number, super().compiled(capture, name, module, inputs, compiled))
+    def graph_compiled(self, event: events.GraphCompiled) -> None:
+        super().graph_compiled(event)
+        event.compiled = self._timed(event.capture.number, event.compiled)
 
     def _timed(self, number: int, compiled: Callable[..., Any]) -> Callable[..., Any]:
         runs, counts, clock = self.runs, self.counts, time.perf_counter
@@ -66,7 +67,11 @@ class Recorder(Collector):
 
         return run_timed
 
-    def ended(self, capture: records.Capture) -> None:
+    def capture_ended(self, event: events.CaptureEnded) -> None:
+        self.left_alone(event.capture)
+
+    def left_alone(self, capture: records.Capture) -> None:
+        """Notes the lines of a frame that runs in eager mode."""
         code = capture.code()
         if capture.outcome != "entry" and code is not None:
             self.eager[capture.number] = {line for _, _, line in code.co_lines() if line}
@@ -281,7 +286,7 @@ def report(path: str | os.PathLike[str] = "framegraft_report.html") -> pathlib.P
 
 def snapshot() -> Recorder:
     """A recorder filled from the caches of the process."""
-    found = next((r for r in records.LISTENERS if isinstance(r, Recorder)), None)
+    found = next((r for r in events.listeners() if isinstance(r, Recorder)), None)
     if found is not None:
         return found
     made = Recorder(sys.argv)
@@ -290,7 +295,7 @@ def snapshot() -> Recorder:
         made.start = made.captures[0].started
     for capture in made.captures:
         code, info = capture.code(), capture.info()
-        made.ended(capture)
+        made.left_alone(capture)
         if code is None or info is None:
             continue
         detail = made.detail(capture)

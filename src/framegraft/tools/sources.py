@@ -69,21 +69,25 @@ def example_inputs():
     """One value for each input, of the shapes of the capture."""
     return [
 {inputs}    ]
+'''
 
+_RUN = '''
 
 if __name__ == "__main__":
     for result in {name}()(*example_inputs()):
         print(result)
 '''
 
-def graph_file(module: Any, inputs: list[Any], head: str) -> str:
-    """A file that defines the graph and, run by itself, calls it with inputs of its shapes."""
+def graph_file(module: Any, inputs: list[Any], head: str, main: str = "") -> str:
+    """A file that defines the graph and, run by itself, calls it with inputs of its shapes; ``main`` does something else, given
+    ``graph()`` and ``example_inputs()``."""
     body = graph_text(module)
     imports, missing = _imports(module, set(re.findall(r"\w+", body)))
     name = body.split("class ", 1)[1].split("(", 1)[0]
     rows = "".join(f"        {input_text(value)},  # {node.name}\n" for node, value in zip(_placeholders(module), inputs, strict=False))
     notes = "".join(f"# {name} has no name that can be imported: set it before you call the graph.\n" for name in missing)
-    return f'"""{head}"""\n\n{imports}\n{notes}\n{body}\n{_INPUT.format(inputs=rows, name=name)}'
+    main = main.replace("graph()", f"{name}()") or _RUN.format(name=name)
+    return f'"""{head}"""\n\n{imports}\n{notes}\n{body}\n{_INPUT.format(inputs=rows, name=name)}{main}'
 
 def _placeholders(module: Any) -> list[Any]:
     return [node for node in module.graph.nodes if node.op == "placeholder"]

@@ -7,6 +7,8 @@ instruction is visited once.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ..flow import NO_FALLTHROUGH, stack_use
 from ..ir import Instruction
 from ..verify import REACH
@@ -19,8 +21,9 @@ NULL, METHOD = "null", "method"
 class Callables:
     """The stack of canonical code, each entry a class of values; 0 is the class of all that can have no NULL."""
 
-    def __init__(self, body: list[Instruction]) -> None:
+    def __init__(self, body: list[Instruction], results: Collection[str]) -> None:
         self.body = body
+        self.results = results
         self.parents = [0]
         self.pushers: list[tuple[int, int]] = []  # (instruction, class)
         self.calls: list[tuple[int, int]] = []
@@ -106,6 +109,8 @@ class Callables:
             else:
                 self.spoilt.update(stack[rest:])
             stack[rest:] = [0] * left
+            if op in self.results:
+                stack[-1] = self.fresh(inst)
 
     def fresh(self, inst: Instruction) -> int:
         value = len(self.parents)
@@ -113,25 +118,25 @@ class Callables:
         self.pushers.append((inst.index, value))
         return value
 
-    def verdicts(self) -> dict[int, str]:
+    def verdicts(self) -> tuple[dict[int, str], set[int]]:
         find, body = self.find, self.body
         bad = {find(value) for value in self.spoilt}
         good = {find(value) for _, value in self.calls} - bad
+        needed = {find(value) for call, value in self.calls if body[call].op == "CALL_EX" or not body[call].arg[0]}
+        good -= {find(value) for pusher, value in self.pushers if body[pusher].op in self.results} - needed
         no_method = {find(value) for call, value in self.calls if body[call].op == "CALL_EX"}
         no_method |= {find(value) for pusher, value in self.pushers if body[pusher].op != "LOAD_ATTR"}
-        found: dict[int, str] = {}
-        for index, value in (*self.pushers, *self.calls):
-            root = find(value)
-            if root in good:
-                found[index] = NULL if root in no_method else METHOD
-        return found
+        pushers = {index: NULL if find(value) in no_method else METHOD for index, value in self.pushers if find(value) in good}
+        return pushers, {index for index, value in self.calls if find(value) in good}
 
 
-def callables(body: list[Instruction]) -> dict[int, str]:
-    """Index of each load that pushes, and each call that takes, a callable with a NULL -> NULL or METHOD.
+def callables(body: list[Instruction], results: Collection[str] = ()) -> tuple[dict[int, str], set[int], set[int]]:
+    """Loads that push a callable with a NULL -> NULL or METHOD; calls that take such a callable; what is jumped to. Indices all.
 
-    METHOD: all loads are LOAD_ATTR and may become LOAD_METHOD. ValueError where stack depths are inconsistent.
+    METHOD: all loads are LOAD_ATTR and may become LOAD_METHOD. ``results``: operations whose result, pushed alone, can have a
+    NULL as well; it gets one where calls with no positional argument, or with stars, take it. ValueError where stack depths are
+    inconsistent.
     """
-    found = Callables(body)
+    found = Callables(body, results)
     found.run()
-    return found.verdicts()
+    return *found.verdicts(), found.targets

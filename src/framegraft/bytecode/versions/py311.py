@@ -1,25 +1,8 @@
-"""CPython 3.11: the one object that the rest of the package uses."""
+"""CPython 3.11."""
 
-from __future__ import annotations
+from .features import Features
 
-from types import CodeType
-from typing import Any
-
-from ..ir import Instruction
-from .py311_assemble import Assembled, assemble
-from .py311_decode import canonical
-
-
-class Version:
-    """Decoding and encoding for one CPython."""
-
-    name = "3.11"
-
-    def decode(self, code: CodeType) -> list[Instruction]:
-        return canonical(code)
-
-    def assemble(self, body: list[Instruction], layout: Any, consts: Any, names: Any, firstlineno: int) -> Assembled:
-        return assemble(body, layout, consts, names, firstlineno)
-
-
-VERSION = Version()
+FEATURES = Features(
+    name="3.11", null_above=False, compare_shift=0, jump_tests_bool=False, unchecked_loads=False, generators_wrapped=False,
+    yield_tells_depth=False, exits={"FOR_ITER": (), "SEND": ()},
+)

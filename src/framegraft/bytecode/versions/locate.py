@@ -1,4 +1,4 @@
-"""CPython 3.11: the location table and the exception table (Objects/locations.md, exception_handling_notes.txt)."""
+"""CPython 3.11 and later: the location table and the exception table (Objects/locations.md, exception_handling_notes.txt)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def exception_table(units: list[Any], starts: list[int]) -> bytes:
     run: tuple = (None, 0)
     begin = end = 0
     for unit in units:
-        handler = unit.source.handler if unit.source is not None else None
+        handler = unit.handler
         if handler is not run[0] or unit.handler_depth != run[1]:
             if run[0] is not None:
                 _entry(out, begin, end, units[starts[run[0].target.index]].offset, run)
