@@ -428,8 +428,9 @@ static PyMethodDef program_methods[] = {
     {"check", program_check, METH_VARARGS, "check(args, fn): whether every guard holds."},
     {"explain", program_explain, METH_VARARGS, "explain(args, fn): None, or (guard, value) of the first that fails."},
     {"costs", program_costs, METH_VARARGS,
-     "costs(args, fn, rounds=1000): [(phase, node, guard, nanoseconds)] of a run whose guards hold. What is proven by facts is one\n"
-     "item, whose node is their number; the others are steps, each made again at every call."},
+     "costs(args, fn, rounds=1000): [(phase, node, guard, nanoseconds)] of a run whose guards hold. \"first\" and \"last\" are\n"
+     "steps, each made again at every call, before the facts and after them. Facts are one item for each kind (\"roots\": of the\n"
+     "frame; \"words\": of memory; \"tensors\"; \"others\"), without a guard; node is how many there are."},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef program_getset[] = {{"dead", program_dead, NULL, "An object that it relies on has died.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};

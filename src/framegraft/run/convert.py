@@ -470,7 +470,7 @@ class Conversion:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)
             state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
-        found = guards.finish()
+        found = guards.finish(segment.cg.pins if segment is not None else ())
         builder = ProgramBuilder(found)
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
