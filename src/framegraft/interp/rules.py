@@ -121,6 +121,7 @@ def load_global(tx: Tx, inst: Instruction) -> None:
 @rule("STORE_GLOBAL")
 def store_global(tx: Tx, inst: Instruction) -> None:
     tx.scope.stores[inst.arg] = tx.stack.pop()
+    tx.state.outside += 1
     tx.state.dirty += 1
 
 

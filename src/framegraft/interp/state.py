@@ -57,6 +57,9 @@ class TraceState:
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
         self.pure = 0  # above 0, nothing from outside may be changed
         self.rescued = False  # an operation that may raise stands where the program would catch it
+        self.outside = 0  # changes to what is reached from outside of the trace
+        self.held: frozenset[int] = frozenset()  # trackers of the trace's own objects that are reached so, too
+        self.blocks: Any = None  # what repeated calls of modules are made of, where that is looked for
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
 
@@ -77,10 +80,15 @@ class TraceState:
         frame = self.frames[-1]
         return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 
+    def touch(self, tracker: VariableTracker) -> None:
+        """Count a change of an object."""
+        self.dirty += 1
+        self.outside += tracker.source is not None or id(tracker) in self.held
+
     def mark_mutated(self, tracker: VariableTracker) -> None:
         if self.pure:
             raise GraphBreak("unsupported_mutation", "a side effect inside of an autograd.Function")
-        self.dirty += 1
+        self.touch(tracker)
         self.mutated.setdefault(id(tracker), tracker)
 
     def release(self) -> None:

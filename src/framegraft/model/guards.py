@@ -59,6 +59,8 @@ def _payload_key(payload: Any) -> Any:
         return (kind, payload)
     if kind is float:
         return (kind, payload.hex())
+    if kind is tuple and payload and type(payload[0]) is Source:
+        return payload
     return id(payload)
 
 
@@ -104,6 +106,10 @@ class GuardSet:
         """Record that there is something at ``source``, whatever it is."""
         if source not in self._present:
             self._present[source] = self.where()
+
+    def so_far(self) -> list[Guard]:
+        """What was recorded below objects; looking classes up, and what no single object shows, is left out."""
+        return [*self.guards, *(Guard(source, "PRESENT", None, cause) for source, cause in self._present.items())]
 
     def _found(self) -> list[Guard]:
         """Guards of presence where no other guard looks at the value, or at what is behind it."""

@@ -46,6 +46,7 @@ from ..native.calibrate import ensure_calibrated, tensor_spec
 from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
+from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import Policy
@@ -206,6 +207,7 @@ class Conversion:
         self.modes = Modes()
         self.rescue = True
         self.fixed_floats = False
+        self.repeats = True  # calls of modules that do what an earlier one did are not traced
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def run(self) -> Any:
@@ -267,6 +269,8 @@ class Conversion:
         if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
             state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
+        if self.repeats and config.force_break_at is None:
+            state.blocks = Blocks(state, self._trace_all)
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
         scope = state.scope(fn.__globals__, GLOBALS, BUILTINS)
@@ -287,6 +291,9 @@ class Conversion:
         calls.start_frame(root, code, bound, closure)
         state.guards.add(Source("STATE"), "STATE", _native.global_state())
         return state, root
+
+    def _trace_all(self) -> None:
+        self.repeats = False
 
     def _free_cell(self, state: TraceState, index: int, name: str, cell: Any) -> CellVariable:
         source = closure_cell(index, name)

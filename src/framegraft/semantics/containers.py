@@ -210,7 +210,7 @@ def _changing(tx: Any, d: Any) -> None:
             raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
         tx.state.mark_mutated(d)
     else:
-        tx.state.dirty += 1
+        tx.state.touch(d)
     d.mutated = True
     if not isinstance(d, ListVariable):
         d.changes += 1

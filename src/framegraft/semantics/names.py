@@ -57,6 +57,7 @@ def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
     else:
         tx.state.guards.add(source, "ABSENT")
         del scope.stores[name]
+    tx.state.outside += 1
     tx.state.dirty += 1
 
 
@@ -77,7 +78,7 @@ def cell_contents(tx: Any, cell: CellVariable) -> Any:
 def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:
     cell.contents = value
     cell.mutated = True
-    tx.state.dirty += 1
+    tx.state.touch(cell)
     if cell.source is not None:
         tx.state.mark_mutated(cell)
 

@@ -68,7 +68,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
     separate = attributes.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
         "setup_context", torch.autograd.Function.__dict__.get("setup_context"))
     versions = [i.fake._version for i in inputs if isinstance(i, TensorVariable) and not i.fake.is_inference()]
-    before = (graph.call_count, graph.changes_modes, graph.may_raise, set(graph.graph.nodes))
+    before = (graph.call_count, graph.switches, graph.may_raise, set(graph.graph.nodes))
     grad = torch.is_grad_enabled()
     state.pure += 1
     torch._C._set_grad_enabled(False)
@@ -80,7 +80,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
     finally:
         torch._C._set_grad_enabled(grad)
         state.pure -= 1
-    graph.call_count, graph.changes_modes, graph.may_raise = before[:3]
+    graph.call_count, graph.switches, graph.may_raise = before[:3]
     for node in reversed(list(graph.graph.nodes)):
         if node not in before[3] and node.op != "placeholder":
             graph.graph.erase_node(node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 import types
 from typing import Any
@@ -122,6 +123,12 @@ class Tensors(TensorLayer):
             return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
 
+    def is_block(self, value: Any) -> bool:
+        return isinstance(value, torch.nn.Module)
+
+    def block(self, tx: Any, fn: Any, args: list, kwargs: dict, go: Any) -> VariableTracker:
+        return tx.state.blocks.call(tx, fn, args, kwargs, go)
+
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
         return call_tensor_method(tx, obj, name, args, kwargs)
 
@@ -132,6 +139,7 @@ class Tensors(TensorLayer):
         setter = ATTRIBUTES.get(name)
         if setter is None:
             raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
+        tx.state.outside += 1
         setter[1](tx, obj, value)
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
@@ -234,6 +242,14 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
 
 
+def _is_literal(value: complex) -> bool:
+    """Whether source code with its repr gives the number again: signs of zeros get lost, and infinities have no literal."""
+    try:
+        return repr(ast.literal_eval(repr(value))) == repr(value)
+    except ValueError:
+        return False
+
+
 class Unwrapper:
     """Trackers to FX arguments and to fake arguments, side by side."""
 
@@ -249,6 +265,8 @@ class Unwrapper:
             self.saw_tensor = True
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
+            if type(tracker.value) is complex and not _is_literal(tracker.value):
+                raise GraphBreak("untraceable_call", f"{tracker.value!r}, which a graph's code cannot spell")
             return tracker.value, tracker.value
         if isinstance(tracker, SymbolicVariable):
             node = self.tx.state.graph.symbols.node(tracker)
@@ -289,10 +307,10 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
-    before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
+    before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
     if _may_raise(target):
         state.graph.may_raise = True
-        if _caught_here(state):
+        if _caught_at(state):
             state.rescued = True
             if not state.rescue:
                 raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
@@ -321,10 +339,15 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()
     for tracker, old in before:
-        if _metadata(tracker.fake) != old and tracker.source is not None:
+        if metadata(tracker.fake) != old and tracker.source is not None:
             state.graph.graph.erase_node(node)
             raise GraphBreak("unsupported_mutation", f"{target} changes the metadata of an input")
-    return wrap_result(tx, node, result, unwrap)
+    calls = state.graph.call_count - 1
+    made = wrap_result(tx, node, result, unwrap)
+    if state.blocks is not None:
+        state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls,
+                          _caught_at(state) if _may_raise(target) else 0)
+    return made
 
 
 # Operations that raise, or not, depending on the values in their tensors.
@@ -340,18 +363,19 @@ def _may_raise(target: Any) -> bool:
     return (target if isinstance(target, str) else getattr(target, "__name__", "")) in _RAISING
 
 
-def _caught_here(state: Any) -> bool:
-    """Whether an exception would meet a handler of the traced program other than the exit of a ``with``."""
-    for frame in state.frames:
+def _caught_at(state: Any) -> int:
+    """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
+    for depth in range(len(state.frames), 0, -1):
+        frame = state.frames[depth - 1]
         handler = frame.inst.handler
         if handler is not None:
             after = handler.target.index + 1
             if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
-                return True
-    return False
+                return depth
+    return 0
 
 
-def _metadata(fake: Any) -> tuple:
+def metadata(fake: Any) -> tuple:
     return (fake.shape, fake.stride(), fake.dtype, fake.requires_grad, fake.storage_offset())
 
 
@@ -521,7 +545,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 _layer = Tensors()
 for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
-              "wrap", "is_constant_type"):
+              "wrap", "is_constant_type", "block", "is_block"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
 
