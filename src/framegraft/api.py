@@ -296,7 +296,8 @@ def _module_inside(tx: Any, compiled: Any) -> Any:
 
 
 calls.STANDS_FOR[OptimizedModule] = _module_inside
-skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.training.fget))
+skip.TRACED.update(f.__code__ for f in (
+    OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.training.fget))  # type: ignore[union-attr]
 
 
 def reset() -> None:

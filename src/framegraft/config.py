@@ -37,8 +37,6 @@ automatic_dynamic_shapes: bool = True
 specialize_int: bool = False
 #: The same for floats.
 specialize_float: bool = False
-#: Guard the attributes of nn.Modules. Off is faster to compile and unsound if a module is changed afterwards.
-guard_nn_modules: bool = True
 #: Capture ``.item()`` as a symbolic number instead of breaking the graph.
 capture_scalar_outputs: bool = False
 #: Capture operations whose output shape depends on data instead of breaking the graph.
@@ -87,7 +85,6 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "automatic_dynamic_shapes": (bool,),
     "specialize_int": (bool,),
     "specialize_float": (bool,),
-    "guard_nn_modules": (bool,),
     "capture_scalar_outputs": (bool,),
     "capture_dynamic_output_shape_ops": (bool,),
     "split_ddp_graphs": (bool,),

@@ -249,7 +249,7 @@ def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
 def restore_modes(cg: Codegen, state: Any) -> None:
     """Leave torch's switches as the program has them here; the graph may have kept its own to itself."""
     graph = state.graph
-    calls = Modes().changes_since(graph.modes) if graph.changes_modes else []
+    calls = Modes().changes_since(graph.modes) if graph.switches else []
     step = torch.autocast_increment_nesting if graph.nesting > 0 else torch.autocast_decrement_nesting
     for fn, *args in [*calls, *[(step,)] * max(graph.nesting, -graph.nesting)]:
         cg.load_object(fn)

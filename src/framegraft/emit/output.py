@@ -408,7 +408,7 @@ class Segment:
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""
-        if effects or self.state.graph.changes_modes or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
+        if effects or self.state.graph.switches or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
         if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):

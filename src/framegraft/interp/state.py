@@ -63,6 +63,9 @@ class TraceState:
         self.older: dict[int, VariableTracker] = {}  # what was there before the region
         self.caught = False  # an operation stands where the program would catch what it raises
         self.rescued = False  # so does one that may raise, depending on the values in its tensors
+        self.outside = 0  # changes to what is reached from outside of the trace
+        self.held: frozenset[int] = frozenset()  # trackers of the trace's own objects that are reached so, too
+        self.blocks: Any = None  # what repeated calls of modules are made of, where that is looked for
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
 
@@ -86,6 +89,7 @@ class TraceState:
     def changed(self, tracker: VariableTracker | None) -> None:
         """Note a change of an object; None: of something that is always older than the trace."""
         self.dirty += 1
+        self.outside += tracker is None or tracker.source is not None or id(tracker) in self.held
         if self.pure and (tracker is None or tracker.source is not None or id(tracker) in self.older):
             raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
 

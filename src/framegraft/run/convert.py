@@ -42,7 +42,7 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, lazy, logs, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, loggers, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
@@ -57,6 +57,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     torchops,
     transforms,
 )
+from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
@@ -212,6 +213,7 @@ class Conversion:
         self.modes = Modes()
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
+        self.repeats = True  # calls of modules that do what an earlier one did are not traced
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def failed(self, error: Exception, suppressed: bool) -> list[str]:
@@ -286,6 +288,8 @@ class Conversion:
         if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
             state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
+        if self.repeats and config.force_break_at is None:
+            state.blocks = Blocks(state, self._trace_all)
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
         scope = state.scope(fn.__globals__, GLOBALS, BUILTINS)
@@ -310,6 +314,9 @@ class Conversion:
         calls.start_frame(root, code, bound, closure)
         state.guards.add(Source("STATE"), "STATE", _native.global_state())
         return state, root
+
+    def _trace_all(self) -> None:
+        self.repeats = False
 
     def _free_cell(self, state: TraceState, index: int, name: str, cell: Any) -> CellVariable:
         source = closure_cell(index, name)
@@ -496,7 +503,7 @@ class Conversion:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)
             state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
-        found = guards.finish()
+        found = guards.finish(segment.cg.pins if segment is not None else ())
         builder = ProgramBuilder(found)
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})

@@ -59,7 +59,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
-        return None if path.startswith(_POLYFILLS) or code in TRACED else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
+        traced = path.startswith(_POLYFILLS) or fn.__code__ in TRACED
+        return None if traced else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None

@@ -114,6 +114,13 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
     if inner is not None:
         tx.state.waiting = waiting
         return call(tx, inner(tx, fn), args, kwargs)
+    if value is not MISSING and tx.state.blocks is not None and TENSOR.is_block(value):
+        return TENSOR.block(tx, fn, args, kwargs, lambda: _call_instance(tx, fn, args, kwargs, waiting))
+    return _call_instance(tx, fn, args, kwargs, waiting)
+
+
+def _call_instance(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
+    """``__call__`` of the object's class."""
     method = attributes.special_method(tx, fn, "__call__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))

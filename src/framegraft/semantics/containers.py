@@ -52,6 +52,9 @@ def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
 # -- dicts
 
 
+PINNED = (type, types.BuiltinFunctionType, types.ModuleType, enum.Enum)  # from outside always guarded by identity
+
+
 def hash_key(tx: Any, key: VariableTracker) -> Any:
     """A Python object that hashes and compares as the tracked one does."""
     key = specialised(key)
@@ -63,10 +66,14 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
         return frozenset(key.items)
     if isinstance(key, ObjectVariable):
         value = key.value
-        if issubclass(type(value), (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, enum.Enum)):
+        if issubclass(type(value), PINNED):
             return value
-        if attributes.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
-            return value if not _is_missing(value) else key
+        if issubclass(type(value), types.FunctionType) or attributes.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
+            if _is_missing(value):
+                return key
+            if key.source is not None and key.source.access != "CONST":
+                tx.state.guards.add(key.source, "ID", value)  # another object is another key
+            return value
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
     if isinstance(key, (ListVariable, DictVariable, SetVariable, SliceVariable)):

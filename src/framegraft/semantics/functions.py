@@ -717,6 +717,7 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     for part in ("__wrapped__", "__signature__"):
         tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
     made = inspect.signature(types.MethodType(value, object()) if bound else value)
+    tx.state.guards.made[id(made)] = made
     return wrap_pinned(tx, made)
 
 

@@ -172,7 +172,10 @@ def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if isinstance(a, ConstantVariable) or isinstance(b, ConstantVariable):
         return False
     if isinstance(a, ObjectVariable) and isinstance(b, ObjectVariable) and not containers._is_missing(a.value):
-        return a.value is b.value
+        if a.value is b.value:
+            return True
+        if a.cls is not b.cls or issubclass(type(a.value), containers.PINNED) or issubclass(type(b.value), containers.PINNED):
+            return False  # guards on classes, or on the very objects, tell them apart in any case
     if isinstance(a, (MethodVariable, BuiltinMethodVariable)) or isinstance(b, (MethodVariable, BuiltinMethodVariable)):
         return False
     if a.source is not None and b.source is not None and a.source != b.source:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import functools
 import gc
@@ -9,6 +10,7 @@ import types
 from typing import Any
 
 from ..errors import GraphBreak
+from ..interp.state import realize
 from ..model.dispatch import TENSOR, specialised, unknown
 from ..model.source import Source, pinned
 from ..model.value import (
@@ -60,12 +62,21 @@ def wrap_class(tx: Any, cls: type) -> VariableTracker:
 def wrap_pinned(tx: Any, value: Any) -> VariableTracker:
     """Tracker of an object whose identity is already assured, one for each object."""
     state = tx.state
-    found = state.by_id.get(id(value))
+    found = _known(state, value)
     if found is None:
         found = wrap_constant(value)
         if isinstance(found, ObjectVariable):
             state.by_id[id(value)] = found
             state.keep_alive.append(value)
+    return found
+
+
+def _known(state: Any, value: Any) -> VariableTracker | None:
+    """The tracker of this very object. A repeated block has only noted where its objects are (tensor.blocks)."""
+    found = state.by_id.get(id(value))
+    if type(found) is LazyVariable:
+        del state.by_id[id(value)]
+        found = realize(found, state)
     return found
 
 
@@ -102,7 +113,7 @@ class VariableBuilder:
             else:
                 guards.add(source, "EQ", value)
             return ConstantVariable(value, source) if cls in (int, float, str) else constant(value)
-        known = state.by_id.get(id(value))
+        known = _known(state, value)
         if known is not None:
             if known.source is not None and known.source != source:
                 guards.add(source, "ALIAS", (source, known.source))
@@ -148,6 +159,8 @@ class VariableBuilder:
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
             inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
+            if isinstance(inner, ObjectVariable) and inner.cls is collections.OrderedDict:
+                inner = inner.payload  # type: ignore[assignment]
             if not isinstance(inner, DictVariable):
                 raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {inner.python_type().__name__}")
             tracker.payload = inner

@@ -68,7 +68,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
         attributes.mro_lookup(tx, cls, name)
     separate = attributes.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
         "setup_context", torch.autograd.Function.__dict__.get("setup_context"))
-    before = (graph.call_count, graph.changes_modes, graph.may_raise, set(graph.graph.nodes))
+    before = (graph.call_count, graph.switches, graph.may_raise, set(graph.graph.nodes))
     grad = torch.is_grad_enabled()
     torch._C._set_grad_enabled(False)
     try:
@@ -79,7 +79,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
                 calls.call(tx, attributes.get_attr(tx, owner, "setup_context"), [context, TupleVariable(list(inputs)), result], {})
     finally:
         torch._C._set_grad_enabled(grad)
-    graph.call_count, graph.changes_modes, graph.may_raise = before[:3]
+    graph.call_count, graph.switches, graph.may_raise = before[:3]
     for node in reversed(list(graph.graph.nodes)):
         if node not in before[3] and node.op != "placeholder":
             graph.graph.erase_node(node)

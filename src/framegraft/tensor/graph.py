@@ -42,7 +42,7 @@ class OutputGraph:
         self.inputs: list[Any] = []
         self._last_placeholder: Any = None
         self.call_count = 0
-        self.changes_modes = False
+        self.switches = 0  # nodes that change torch's modes
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
         self.modes = Modes()  # at frame entry
         self.nesting = 0  # of autocast, against frame entry

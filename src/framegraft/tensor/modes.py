@@ -65,7 +65,7 @@ def _node(tx: Any, fn: Any, args: tuple) -> None:
     graph = tx.state.graph
     graph.node("call_function", fn, args, {})
     graph.call_count -= 1  # a graph of nothing but switches need not run
-    graph.changes_modes = True
+    graph.switches += 1
     tx.state.dirty += 1
 
 

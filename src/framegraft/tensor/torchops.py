@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 import types
 from typing import Any
@@ -122,6 +123,12 @@ class Tensors(TensorLayer):
             return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
 
+    def is_block(self, value: Any) -> bool:
+        return isinstance(value, torch.nn.Module)
+
+    def block(self, tx: Any, fn: Any, args: list, kwargs: dict, go: Any) -> VariableTracker:
+        return tx.state.blocks.call(tx, fn, args, kwargs, go)
+
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
         return call_tensor_method(tx, obj, name, args, kwargs)
 
@@ -132,6 +139,7 @@ class Tensors(TensorLayer):
         setter = ATTRIBUTES.get(name)
         if setter is None:
             raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
+        tx.state.outside += 1
         setter[1](tx, obj, value)
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
@@ -236,6 +244,14 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
 
 
+def _is_literal(value: complex) -> bool:
+    """Whether source code with its repr gives the number again: signs of zeros get lost, and infinities have no literal."""
+    try:
+        return repr(ast.literal_eval(repr(value))) == repr(value)
+    except ValueError:
+        return False
+
+
 class Unwrapper:
     """Trackers to FX arguments and to fake arguments, side by side."""
 
@@ -253,6 +269,8 @@ class Unwrapper:
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
             value = tracker.value
+            if type(value) is complex and not _is_literal(value):
+                raise GraphBreak("untraceable_call", f"{value!r}, which a graph's code cannot spell")
             if type(value) in numpy.SCALARS:
                 value = numpy.number_of(value, self.target)
             return value, value
@@ -304,9 +322,9 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
-    raises, caught = _may_raise(target), _caught_here(state)
+    raises, caught = _may_raise(target), _caught_at(state)
     state.graph.may_raise |= raises
-    state.caught |= caught
+    state.caught |= caught > 0
     if raises and caught:
         state.rescued = True
         if not state.rescue:
@@ -337,7 +355,11 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
         if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
             return given
-    return wrap_result(tx, node, result, unwrap)
+    calls = state.graph.call_count - 1
+    made = wrap_result(tx, node, result, unwrap)
+    if state.blocks is not None:
+        state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
+    return made
 
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
@@ -366,15 +388,16 @@ def _may_raise(target: Any) -> bool:
     return (target if isinstance(target, str) else getattr(target, "__name__", "")) in _RAISING
 
 
-def _caught_here(state: Any) -> bool:
-    """Whether an exception would meet a handler of the traced program other than the exit of a ``with``."""
-    for frame in state.frames:
+def _caught_at(state: Any) -> int:
+    """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
+    for depth in range(len(state.frames), 0, -1):
+        frame = state.frames[depth - 1]
         handler = frame.inst.handler
         if handler is not None:
             after = handler.target.index + 1
             if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
-                return True
-    return False
+                return depth
+    return 0
 
 
 def metadata(fake: Any) -> tuple:
@@ -568,7 +591,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 _layer = Tensors()
 for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
-              "wrap", "is_constant_type"):
+              "wrap", "is_constant_type", "block", "is_block"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
 
