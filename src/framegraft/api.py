@@ -296,8 +296,8 @@ def _module_inside(tx: Any, compiled: Any) -> Any:
 
 
 calls.STANDS_FOR[OptimizedModule] = _module_inside
-skip.TRACED.update(f.__code__ for f in (
-    OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.training.fget))  # type: ignore[union-attr]
+_IS_TRAINING: Any = OptimizedModule.training
+skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
 
 
 def reset() -> None:
