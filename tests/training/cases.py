@@ -154,11 +154,12 @@ def sgd(model):
 
 
 def adam(model):
-    return optim.Adam(model.parameters(), lr=0.01)
+    """With a large eps: gradients that are nothing but rounding (of a bias before a norm) would be made steps of full size."""
+    return optim.Adam(model.parameters(), lr=0.01, eps=1e-3)
 
 
 def adamw(model):
-    return optim.AdamW(model.parameters(), lr=0.01, foreach=True)
+    return optim.AdamW(model.parameters(), lr=0.01, eps=1e-3, foreach=True)
 
 
 class Case:

@@ -1,5 +1,8 @@
 """Gradients of gradients: as in eager mode, whatever compiles the graph; an error with a hint where that cannot be."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 import torch.nn as nn
@@ -86,6 +89,25 @@ def test_inputs_that_have_changed_since_are_an_error():
     with pytest.raises(RuntimeError, match="modified by an inplace operation|inputs have changed"):
         (first,) = torch.autograd.grad(out, w, create_graph=True)
         torch.autograd.grad(first.sum(), w)
+
+
+def test_nothing_is_kept_after_a_step():
+    """Neither by graphs that can run again nor by those that change an input."""
+    w = torch.randn(4, requires_grad=True)
+    grows = framegraft.compile(lambda x: x.mul_(2).sin().sum(), backend="aot_eager")
+    plain = framegraft.compile(lambda x: (x * 2).sin().sum(), backend="aot_eager")
+    for fn in (plain, grows, grows):
+        x = w * 1
+        gone = weakref.ref(x)
+        loss = fn(x)
+        if fn is plain:
+            loss.backward()
+            del x
+            assert gone() is None
+        del loss
+        x = None
+        gc.collect()
+        assert gone() is None
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

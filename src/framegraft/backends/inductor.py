@@ -10,6 +10,7 @@ import torch._inductor
 from torch._inductor import config as inductor_config
 from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ..errors import ConfigError
 from .parts import compile_parts
@@ -29,7 +30,7 @@ class InductorBackend:
         return compile_parts(gm, example_inputs, self._compile)
 
     def _compile(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        with backend_context(gm):
+        with backend_context(gm, ShapeEnv):  # without one, the caches on disk are passed by
             # compile_fx takes ownership of the graph and rewrites it
             inputs = symbolic_inputs(gm, example_inputs)
             compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=self.config_patches or None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,8 +26,8 @@ def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
 
 
 @contextmanager
-def backend_context(gm: GraphModule) -> Iterator[None]:
-    """A TracingContext for one compilation.
+def backend_context(gm: GraphModule, shape_env: Callable[[], Any] | None = None) -> Iterator[None]:
+    """A TracingContext for one compilation; ``shape_env`` makes a ShapeEnv for a graph without symbols.
 
     The fake mode is a fresh one on the graph's ShapeEnv: tracing may have changed the metadata of its fake inputs in
     place (``x.t_()``), and the compiler must see the inputs as they are at entry. A context that is there already and
@@ -43,11 +43,13 @@ def backend_context(gm: GraphModule) -> Iterator[None]:
         if theirs is mode or (mode.shape_env is not None and theirs.shape_env is mode.shape_env):
             yield
             return
-    with tracing(TracingContext(_fresh_mode(mode))):
+    with tracing(TracingContext(_fresh_mode(mode, shape_env))):
         yield
 
 
-def _fresh_mode(mode: FakeTensorMode) -> FakeTensorMode:
+def _fresh_mode(mode: FakeTensorMode, shape_env: Callable[[], Any] | None) -> FakeTensorMode:
+    if mode.shape_env is None and shape_env is not None:
+        return FakeTensorMode(shape_env=shape_env(), static_shapes=True, allow_non_fake_inputs=mode.allow_non_fake_inputs)
     return FakeTensorMode(
         shape_env=mode.shape_env, static_shapes=mode.static_shapes, allow_non_fake_inputs=mode.allow_non_fake_inputs
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.fx import GraphModule
+from torch.utils.weak import TensorWeakRef
 
 from ..errors import DoubleBackwardError
 from ..tensor.modes import Modes
@@ -29,14 +30,23 @@ def twice_differentiable(compiled: Callable[..., Any], gm: GraphModule) -> Calla
 
 
 class _Call:
-    """What one call leaves with its node of the autograd graph, until that is used up."""
+    """What one call leaves with its node of the autograd graph, until that is used up.
+
+    Of a graph that cannot run again the inputs are not kept alive: one that it has changed would hold the node in its turn.
+    """
 
     __slots__ = ("graph", "inputs", "versions")
 
-    def __init__(self, graph: _Twice, inputs: Sequence[Any], versions: list[int]) -> None:
+    def __init__(self, graph: _Twice, inputs: Sequence[Any], versions: list[int] | None) -> None:
         self.graph = graph
-        self.inputs = inputs
+        self.inputs = inputs if versions is not None else [TensorWeakRef(i) if isinstance(i, torch.Tensor) else None for i in inputs]
         self.versions = versions
+
+    def anchors(self, needed: Sequence[bool]) -> list[torch.Tensor]:
+        """The inputs that gradients are computed for, as far as they are still there."""
+        wanted = [i for i, needs in zip(self.inputs, needed, strict=False) if needs]
+        found = wanted if self.versions is not None else [ref() for ref in wanted]
+        return [t for t in found if t is not None]
 
 
 class _Twice:
@@ -50,7 +60,7 @@ class _Twice:
         self._tensors = [i for i, n in enumerate(nodes) if isinstance(n.meta.get("example_value"), torch.Tensor)]
 
     def __call__(self, *inputs: Any) -> Any:
-        versions = [inputs[i]._version for i in self._tensors] if not self._why else []
+        versions = [inputs[i]._version for i in self._tensors] if not self._why else None
         outputs = self._compiled(*inputs)
         if self._node is None:
             self._node = self._find(outputs)
@@ -127,8 +137,7 @@ def _prepare(cls: Any) -> None:
             return plain(ctx, *args) if found is None else found
         with torch.no_grad():
             once = plain(ctx, *args)
-        anchors = [call.inputs[i] for i, needed in enumerate(ctx.needs_input_grad[:len(call.inputs)]) if needed]
-        return _Once.apply(call.graph.refusal(), once, *anchors)
+        return _Once.apply(call.graph.refusal(), once, *call.anchors(ctx.needs_input_grad))
 
     cls.backward = staticmethod(backward)
 
