@@ -140,13 +140,13 @@ def f(x):
     ),
     Reason(
         "numpy_call",
-        "NumPy is called on values that come from tensors; its arrays cannot be nodes of the graph.",
+        "NumPy makes or reads an array; its arrays cannot be nodes of the graph (its numbers are constants).",
         "Use the torch function of the same name, or convert once, outside of the compiled function.",
         """\
 import numpy
 
 def f(x):
-    return x * float(numpy.sin(0.5))
+    return x * numpy.linspace(0.0, 1.0, 3).sum()
 """,
     ),
     Reason(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -122,8 +123,6 @@ def _as_carried(test: Any, body: Any, carried: tuple, around: tuple) -> tuple:
 
 def register_late() -> None:
     """``while_loop`` lives in a module that torch does not load by itself."""
-    import sys  # noqa: PLC0415
-
     module = sys.modules.get("torch._higher_order_ops.while_loop")
     if module is not None:
         handles(module.while_loop)(while_loop)
