@@ -15,13 +15,14 @@ from .errors import GraphBreak
 from .model.dispatch import HANDLERS, handles
 from .run import convert as converter
 from .run import recompiles, records, skip, stance
+from .run.codes import CodeTable
 from .run.names import InstalledName
 from .semantics import attributes, calls
 from .semantics.wrapping import wrap_constant
 from .tensor import marks
 from .tensor.torchops import run_node
 
-_COMPILED_CODES: weakref.WeakSet = weakref.WeakSet()
+_COMPILED_CODES = CodeTable()
 _CONTEXTS: dict[tuple, Context] = {}
 
 
@@ -47,7 +48,7 @@ class Context:
         if stance.current() != "default":
             entries = [e for e in _native.cache_entries(code) if e.ctx is self]
             return stance.refuse(fn, lambda: recompiles.reasons(fn, entries, args))
-        _COMPILED_CODES.add(code)
+        _COMPILED_CODES[code] = 1
         old = _native.set_mode(2, None, None)
         try:
             return converter.convert(self, fn, args)
@@ -300,7 +301,7 @@ skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedMo
 
 def reset() -> None:
     """Forget everything that was compiled."""
-    for code in list(_COMPILED_CODES):
+    for code in _COMPILED_CODES:
         _native.clear_cache(code)
         _native.set_skip(code, None, False)
     _COMPILED_CODES.clear()

@@ -44,6 +44,12 @@ capture_scalar_outputs: bool = False
 #: Capture operations whose output shape depends on data instead of breaking the graph.
 capture_dynamic_output_shape_ops: bool = False
 
+# --- compilers -------------------------------------------------------------------------------------------------------
+
+#: In a ``DistributedDataParallel`` model, hand graphs to AOTAutograd in parts that end where DDP's buckets of gradients do, so
+#: that the first buckets are reduced while the backward pass goes on.
+split_ddp_graphs: bool = False
+
 # --- errors ----------------------------------------------------------------------------------------------------------
 
 #: When the backend fails, warn and run the frame in eager mode instead of raising ``BackendCompilerFailed``.
@@ -79,6 +85,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "guard_nn_modules": (bool,),
     "capture_scalar_outputs": (bool,),
     "capture_dynamic_output_shape_ops": (bool,),
+    "split_ddp_graphs": (bool,),
     "suppress_errors": (bool,),
     "raise_internal_errors": (bool,),
     "verify_guards_on_creation": (bool,),

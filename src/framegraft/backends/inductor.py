@@ -12,6 +12,7 @@ from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
 
 from ..errors import ConfigError
+from .parts import compile_parts
 from .tracing import backend_context, own_copy, symbolic_inputs
 from .twice import twice_differentiable
 
@@ -25,6 +26,9 @@ class InductorBackend:
         self.config_patches = dict(config_patches or {})
 
     def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        return compile_parts(gm, example_inputs, self._compile)
+
+    def _compile(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         with backend_context(gm):
             # compile_fx takes ownership of the graph and rewrites it
             inputs = symbolic_inputs(gm, example_inputs)

@@ -56,6 +56,12 @@ def collect(state: Any) -> list[Effect]:
     return effects
 
 
+def changed_objects(state: Any) -> list[str]:
+    """Names of the objects from outside that the transformed code changes; graphs change tensors on their own account."""
+    names = [t.source.name for t in state.mutated.values() if t.source is not None]
+    return names + [f"G[{name!r}]" for scope in state.scopes.values() for name in scope.stores]
+
+
 def _fast(cg: Codegen, name: str) -> None:
     cg.op("LOAD_FAST", name)
 
@@ -254,4 +260,4 @@ _COLLECT: dict[type, Any] = {
     OutsideIteratorVariable: _iterator,
 }
 
-__all__ = ["Effect", "Owner", "collect", "restore_modes"]
+__all__ = ["Effect", "Owner", "changed_objects", "collect", "restore_modes"]

@@ -22,6 +22,7 @@ from ..backends.registry import call_backend
 from ..backends.tracing import refuses_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
+from ..emit.effects import changed_objects
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
 from ..errors import (
@@ -116,7 +117,7 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set\n{why}")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, fn, args, entries, len(entries), "cache_size_limit")
-    if records.CONVERSIONS.get(code, 0) >= config.accumulated_cache_size_limit:
+    if records.CONVERSIONS[code] >= config.accumulated_cache_size_limit:
         return _over_limit(ctx, fn, args, entries, records.CONVERSIONS[code], "accumulated_cache_size_limit")
     capture = records.begin(code, entries, args, fn)
     try:
@@ -174,7 +175,7 @@ def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, co
     if ctx.fullgraph:
         raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.{setting})")
     if code not in records.WARNED:
-        records.WARNED.add(code)
+        records.WARNED[code] = 1
         text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
                 f"({getattr(config, setting)}); further calls that fit no entry run in eager mode. "
                 "framegraft.set_logs(recompiles=True) tells why it was captured so often")
@@ -496,7 +497,7 @@ class Conversion:
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
-        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen)
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state))
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         _log_code(code, entry, found)
@@ -506,7 +507,7 @@ class Conversion:
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
-        records.CONVERSIONS[code] = records.CONVERSIONS.get(code, 0) + 1
+        records.CONVERSIONS[code] += 1
         self.capture.entered(info, len(found))
         for listener in records.LISTENERS:
             listener.entered(self.capture, entry, found, state.lines or set(), self.args, self.fn)

@@ -17,13 +17,14 @@ import torch
 from ..errors import GraphBreak
 from ..interp.frame import origin_of
 from ..native.calibrate import tensor_spec
+from .codes import CodeTable
 
 BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
 CAPTURES: list[Capture] = []
 LISTENERS: list[Listener] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
-WARNED: set[types.CodeType] = set()
-CONVERSIONS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()  # entries made, dead ones too
+WARNED = CodeTable()
+CONVERSIONS = CodeTable()  # entries made, dead ones too
 CODE_NOTES: list[Callable[[types.CodeType], str]] = []  # what the bytecode log adds to a modified code
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
 Lines = set[tuple[types.CodeType, int]]

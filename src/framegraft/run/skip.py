@@ -49,20 +49,12 @@ _COMPILERS = tuple(
               "onnx/", "utils/checkpoint.py")
     for root in _TORCH
 )
-_DISABLED: set[types.CodeType] = set()
 TRACED: set[types.CodeType] = set()  # functions of the tracer's own that a program calls and a trace may enter
-
-
-def disable_code(code: types.CodeType) -> None:
-    _DISABLED.add(code)
 
 
 def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     """None where the function may be traced into, else (reason id, detail)."""
-    code = fn.__code__
-    if code in _DISABLED:
-        return ("inline_disabled", f"{fn.__qualname__} is marked with framegraft.disable")
-    path = code.co_filename
+    path = fn.__code__.co_filename
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
@@ -117,4 +109,4 @@ def frame_skip(code: types.CodeType) -> int:
         if path.startswith(_COMPILERS):
             return 2
         return int(not path.startswith(_NN_MODULES) or not _computes(code))
-    return int(path.startswith(("<frozen", "<eval_with_key>")) or code in _DISABLED)
+    return int(path.startswith(("<frozen", "<eval_with_key>")))

@@ -17,6 +17,8 @@ from ..model.dispatch import handles
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
 
 _DEVICES = ("cpu", "cuda")
+SWITCHES = frozenset((torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
+                      torch.clear_autocast_cache))  # as nodes of a graph
 
 
 class Modes:
