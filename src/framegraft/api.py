@@ -40,7 +40,7 @@ class Context:
         """Called by the native core when no entry fits."""
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
-        if _operations_are_watched():
+        if skip.builtins_replaced() or _operations_are_watched():
             return None
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
             _native.set_skip(code, None, how)

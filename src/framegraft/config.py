@@ -60,6 +60,9 @@ raise_internal_errors: bool = False
 verify_guards_on_creation: bool = True
 #: Instructions that one trace may execute; more breaks the graph (a loop that never ends would never return).
 max_trace_steps: int = 5_000_000
+#: Instructions that one trace may execute without a tensor operation. A longer stretch, a long loop over plain Python, runs in
+#: eager mode: unrolling it takes a hundred times as long as running it. Not so with ``fullgraph``.
+max_idle_steps: int = 200_000
 #: For tests: break the graph at the n-th instruction of the root frame, counted from 0.
 force_break_at: int | None = None
 
@@ -72,7 +75,7 @@ output_code: bool = False
 
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
-_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "max_trace_steps")
+_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "max_trace_steps", "max_idle_steps")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "cache_size_limit": (int,),
@@ -90,6 +93,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "raise_internal_errors": (bool,),
     "verify_guards_on_creation": (bool,),
     "max_trace_steps": (int,),
+    "max_idle_steps": (int,),
     "force_break_at": (int, type(None)),
     "log_level": (str, int),
     "output_code": (bool,),

@@ -104,7 +104,7 @@ def _extend(cg: Codegen, names: list[str]) -> None:
 
 
 def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
-    base = collections.OrderedDict if isinstance(tracker.value, collections.OrderedDict) else dict
+    base = collections.OrderedDict if issubclass(type(tracker.value), collections.OrderedDict) else dict
     plain = type(tracker.value) is dict
     changed = [(key, pair) for key, pair in tracker.items.items()
                if tracker.fetched.get(key) is not pair[1] or key in tracker.deleted]
@@ -156,15 +156,24 @@ def _set(tracker: SetVariable, effects: list[Effect]) -> None:
 
 
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
-    custom = not isinstance(tracker.value, (types.ModuleType, types.FunctionType)) and isinstance(
-        getattr(tracker.cls, "__setattr__", None), types.FunctionType)
+    def custom(name: str) -> bool:
+        """Whether the class has a method of its own, which the trace has run already."""
+        return not issubclass(type(tracker.value), types.FunctionType) and isinstance(getattr(tracker.cls, name, None), types.FunctionType)
+
     for attr, value in tracker.attrs.items():
 
         def store(cg: Codegen, names: list[str], attr: str = attr, value: Any = value) -> None:
-            if value is MISSING:
+            if value is MISSING and custom("__delattr__"):
+                cg.load_object(object)
+                cg.op("LOAD_ATTR", "__delattr__")
+                _fast(cg, names[0])
+                cg.op("LOAD_CONST", attr)
+                cg.call(2)
+                cg.op("POP_TOP")
+            elif value is MISSING:
                 _fast(cg, names[0])
                 cg.op("DELETE_ATTR", attr)
-            elif custom:
+            elif custom("__setattr__"):
                 cg.load_object(object)
                 cg.op("LOAD_ATTR", "__setattr__")
                 _fast(cg, names[0])

@@ -44,7 +44,7 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, logs, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
@@ -53,6 +53,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     control_flow,
     floats,
     modules,
+    numpy,
     optim,
     stateless,
     torchops,
@@ -277,6 +278,7 @@ class Conversion:
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
         control_flow.register_late()
+        numpy.learn()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         for how in self.floats:
             policy.spare_compiler(how)
@@ -296,6 +298,9 @@ class Conversion:
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
         state.rescue = self.rescue
+        if self.ctx.fullgraph:
+            state.max_idle = state.max_steps
+            state.over_limit()
         bound: dict[str, Any] = {
             name: LazyVariable(value, local(index, name))
             for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
@@ -325,7 +330,7 @@ class Conversion:
 
     def _plan(self, interrupted: list, broken: GraphBreak) -> Any:
         """Trace again, and end before the instruction that the innermost of these frames is at."""
-        at = interrupted[-1].at
+        at = broken.at or interrupted[-1].at
         if at in self.planned:
             raise broken
         broken.user_stack = broken.user_stack or [frame.place() for frame in interrupted]
@@ -344,6 +349,7 @@ class Conversion:
 
     def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
         traced = broken.frames or [root]
+        broken.frames = []  # it may be raised again, by another attempt
         interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))
         broken.user_stack = broken.user_stack or [frame.place() for frame in traced]
         if self.ctx.fullgraph and broken not in self.leaving:

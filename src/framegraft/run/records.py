@@ -148,7 +148,7 @@ def describe(value: Any) -> str:
     if kind in (int, float, bool, str, bytes, type(None), complex):
         text = repr(value)
         return text if len(text) <= 80 else text[:77] + "..."
-    if isinstance(value, torch.Tensor):
+    if issubclass(type(value), torch.Tensor):
         return repr(tensor_spec(value)) if kind in (torch.Tensor, torch.nn.Parameter) else f"a {kind.__qualname__}"
     if kind is torch.Size or kind in (torch.dtype, torch.device):
         return str(value)
@@ -158,7 +158,7 @@ def describe(value: Any) -> str:
         return f"function {value.__qualname__}"
     if kind is types.ModuleType:
         return f"module {value.__name__}"
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return f"class {type.__getattribute__(value, '__qualname__')}"
     return f"a {kind.__module__}.{kind.__qualname__} at {id(value):#x}"
 

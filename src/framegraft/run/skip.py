@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sysconfig
 import types
@@ -58,7 +59,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
-        return None if path.startswith(_POLYFILLS) or code in TRACED else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
+        traced = path.startswith(_POLYFILLS) or fn.__code__ in TRACED
+        return None if traced else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None
@@ -81,6 +83,23 @@ def unwrapped(fn: types.FunctionType) -> Any:
     if isinstance(inner, types.FunctionType) and inner.__code__.co_filename.startswith(_OPTIM):
         return inner
     return None
+
+
+_BUILTINS = vars(builtins)
+_SEEN_BY_USERS = ("__build_class__", "__debug__", "__doc__", "__import__", "__loader__", "__name__", "__package__", "__spec__", "_",
+                  "breakpoint", "copyright", "credits", "exit", "help", "input", "license", "open", "print", "quit")
+_PRISTINE = tuple((name, value) for name, value in _BUILTINS.items() if name not in _SEEN_BY_USERS)
+
+
+def builtins_replaced() -> bool:
+    """Whether the program has put something else in the place of a builtin that a capture needs itself.
+
+    Asks none of them.
+    """
+    for name, value in _PRISTINE:
+        if _BUILTINS.get(name) is not value:
+            return True
+    return False
 
 
 def is_library(path: str) -> bool:

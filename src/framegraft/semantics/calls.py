@@ -86,25 +86,25 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
         handler = HANDLERS.get(id(value))
         if handler is not None:
             args, kwargs = realize_all(tx, args, kwargs)
-            if isinstance(value, types.BuiltinFunctionType):
+            if issubclass(type(value), types.BuiltinFunctionType):
                 arity.check(value, len(args), kwargs)
             return handler(tx, args, kwargs)
         if TENSOR.takes(value, args, kwargs):
             args, kwargs = realize_all(tx, args, kwargs)
             return TENSOR.call(tx, value, args, kwargs)
-        if isinstance(value, type):
+        if issubclass(type(value), type):
             return call_class(tx, value, args, kwargs)
-        if isinstance(value, types.FunctionType):
+        if issubclass(type(value), types.FunctionType):
             return inline_call(tx, fn, value, args, kwargs, waiting)
-        if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        if issubclass(type(value), (types.MethodDescriptorType, types.WrapperDescriptorType)):
             return _unbound_method(tx, value, args, kwargs)
-        if isinstance(value, types.BuiltinFunctionType):
+        if issubclass(type(value), types.BuiltinFunctionType):
             return _builtin_function(tx, value, args, kwargs)
         if type(value) is functools._lru_cache_wrapper:
             return _call_cached(tx, fn, value, args, kwargs)
         if type(value) is weakref.ref:
             return WEAKREF[0](tx, fn)
-        if isinstance(value, functools.partial):
+        if issubclass(type(value), functools.partial):
             return _call_partial(tx, fn, value, args, kwargs, waiting)
         if type(value) is _native.CompiledFunction:  # compiled code inside of compiled code is a part of it
             tx.state.guards.pin(fn.source or pinned(value), value)
@@ -139,7 +139,7 @@ def _cache_argument(tx: Any, tracker: VariableTracker) -> Any:
     tracker = specialised(tracker)
     if type(tracker) is ConstantVariable:
         return tracker.value
-    if isinstance(tracker, ObjectVariable) and tracker.source is not None and isinstance(tracker.value, CACHE_ARGUMENTS):
+    if isinstance(tracker, ObjectVariable) and tracker.source is not None and issubclass(type(tracker.value), CACHE_ARGUMENTS):
         tx.state.guards.pin(tracker.source, tracker.value)
         return tracker.value
     raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
@@ -292,17 +292,16 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         return handler(tx, cls, args, kwargs)
     meta_call = attributes.mro_lookup(tx, type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
-        for base in type(cls).__mro__:
-            quick = CLASSES.get(base) if base not in (type, object) else None
-            if quick is not None:
-                return quick(tx, cls, *realize_all(tx, args, kwargs))
+        owner = next(base for base in type(cls).__mro__ if "__call__" in base.__dict__)
+        if owner in CLASSES:
+            return CLASSES[owner](tx, cls, *realize_all(tx, args, kwargs))
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
     new = attributes.mro_lookup(tx, cls, "__new__")
-    if isinstance(new, staticmethod):
-        made = call(tx, wrap_pinned(tx, new.__func__), [wrap_pinned(tx, cls), *args], kwargs)
+    target = wrap_pinned(tx, cls)
+    if isinstance(new, types.BuiltinFunctionType):
+        made = new_object(tx, new.__self__, [target, *args], kwargs)  # type: ignore[arg-type]
     else:
-        made = new_object(tx, new.__self__ if isinstance(new, types.BuiltinFunctionType) else object,
-                          [wrap_pinned(tx, cls), *args], kwargs)
+        made = call(tx, attributes.get_attr(tx, target, "__new__"), [target, *args], kwargs)
     made = realize(made, tx.state)
     if not issubclass(made.python_type(), cls):
         return made
@@ -312,8 +311,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         if not (isinstance(result, ConstantVariable) and result.value is None):
             raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{result.python_type().__name__}'"))
     elif init is object.__init__ or isinstance(made, ExceptionVariable):
-        if init is object.__init__ and (args or kwargs) and new is object.__new__:
-            raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
+        pass  # object_init: object_new has checked the arguments
     elif isinstance(init, types.WrapperDescriptorType) and isinstance(made, ObjectVariable):
         initialise_payload(tx, made, args, kwargs)
     else:
@@ -342,7 +340,7 @@ _HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DI
 def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTracker:
     """``owner.__new__(cls, ...)`` of a builtin type."""
     target = realize(args[0], tx.state) if args else NONE
-    if not (isinstance(target, ObjectVariable) and isinstance(target.value, type)):
+    if not (isinstance(target, ObjectVariable) and issubclass(type(target.value), type)):
         raise GraphBreak("untraceable_call", "__new__ without a class")
     cls = target.value
     maker = next((b for b in cls.__mro__ if "__new__" in b.__dict__ and not b.__flags__ & _HEAP_TYPE), object)
@@ -354,9 +352,13 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
         if issubclass(cls, PECULIAR_EXCEPTIONS):
             raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
         if kwargs and not isinstance(attributes.mro_lookup(tx, cls, "__init__"), types.FunctionType):
-            if issubclass(cls, (NameError, AttributeError)):
-                raise GraphBreak("untraceable_call", f"{cls.__name__} with keyword arguments")
-            raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
+            if not set(kwargs) <= set().union(*(EXCEPTION_MEMBERS.get(base, ()) for base in cls.__mro__)):
+                if issubclass(cls, (NameError, AttributeError)):
+                    raise GraphBreak("raised_exception", f"{cls.__name__} with the keyword arguments {', '.join(kwargs)}")
+                raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
+            made = ExceptionVariable(cls, list(args[1:]))
+            made.attrs.update(kwargs)
+            return made
         return ExceptionVariable(cls, list(args[1:]))
     if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
         # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
@@ -367,6 +369,8 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     made = ObjectVariable(MISSING, cls)
     tx.state.dirty += 1
     if owner is object:
+        if len(args) > 1 or kwargs:
+            _check_excess(tx, cls)
         if getattr(cls, "__abstractmethods__", None):
             raise GraphBreak("raised_exception", f"{cls.__name__} is abstract")
         return made
@@ -383,7 +387,17 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     return made
 
 
+def _check_excess(tx: Any, cls: type) -> None:
+    """object_new with arguments: they are meant for ``__init__``."""
+    if attributes.mro_lookup(tx, cls, "__new__") is not object.__new__:
+        raise UserRaise(user_error(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)"))
+    if attributes.mro_lookup(tx, cls, "__init__") is object.__init__:
+        raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
+
+
 MAPPING_BASES: set[type] = {dict}
+# Keyword arguments of exceptions' own __init__, which it keeps as attributes in C.
+EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}
 # Exceptions whose __new__ or __init__ do more than to keep ``args``.
 PECULIAR_EXCEPTIONS = (OSError, ImportError, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError,
                        BaseExceptionGroup, SystemExit)
@@ -435,7 +449,7 @@ def inline_call(
         guards.add(base, "LEN", len(default_values))
         defaults = [LazyVariable(v, base.child("ITEM", i)) for i, v in enumerate(default_values)]
     elif len(args) < value.__code__.co_argcount:
-        guards.add(source.child("FDEFAULTS"), "EQ", None)
+        guards.add(source.child("FDEFAULTS"), *(("EQ", None) if default_values is None else ("LEN", 0)))
     kwdefaults: Kwargs = {}
     if value.__kwdefaults__:
         base = source.child("FKWDEFAULTS")

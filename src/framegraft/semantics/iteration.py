@@ -38,7 +38,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
     if isinstance(obj, ITERATORS):
         return obj
     if isinstance(obj, ObjectVariable):
-        if isinstance(obj.value, type):
+        if issubclass(type(obj.value), type):
             return calls.call(tx, _need(tx, attributes.special_method(tx, obj, "__iter__"), obj), [], {})
         method = attributes.special_method(tx, obj, "__iter__")
         inner = payload_of(obj)

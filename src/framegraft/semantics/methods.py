@@ -517,7 +517,7 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
     if isinstance(obj, ExceptionVariable):
         attributes.generic_set_exception_attr(tx, obj, name, args[1])
         return NONE
-    if not isinstance(obj, ObjectVariable) or isinstance(obj.value, type):
+    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
     attributes.generic_set_attr(tx, obj, name, args[1])
     return NONE
@@ -526,7 +526,7 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
 @method(VariableTracker, "__getattribute__")
 def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.attribute_name(args[0])
-    if isinstance(obj, ObjectVariable) and not isinstance(obj.value, type):
+    if isinstance(obj, ObjectVariable) and not issubclass(type(obj.value), type):
         return attributes.generic_get_attr(tx, obj, name, fallback=False)
     return attributes.get_attr(tx, obj, name)
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import GlobalScope, user_error
 from ..model.source import Source
-from ..model.value import MISSING, CellVariable, LazyVariable, ObjectVariable, VariableTracker
+from ..model.value import MISSING, CellVariable, LazyVariable, ObjectVariable, VariableTracker, constant
 from .wrapping import wrap_pinned
 
 
@@ -50,7 +50,7 @@ def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
     if stored is MISSING or stored is None and name not in scope.real:
         if stored is None:
             tx.state.guards.add(source, "ABSENT")
-        raise UserRaise(user_error(NameError, f"name '{name}' is not defined"))
+        raise UserRaise(user_error(NameError, f"name '{name}' is not defined", name=constant(name)))
     if name in scope.real:
         tx.state.guards.present(source)
         scope.stores[name] = MISSING
@@ -63,7 +63,7 @@ def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
 def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
     found = lookup_global(tx, scope, name)
     if found is None:
-        raise UserRaise(user_error(NameError, f"name '{name}' is not defined"))
+        raise UserRaise(user_error(NameError, f"name '{name}' is not defined", name=constant(name)))
     return found
 
 

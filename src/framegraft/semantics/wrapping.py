@@ -9,7 +9,7 @@ import types
 from typing import Any
 
 from ..errors import GraphBreak
-from ..model.dispatch import TENSOR, specialised, unknown
+from ..model.dispatch import HANDLERS, TENSOR, specialised, unknown
 from ..model.source import Source, pinned
 from ..model.value import (
     MISSING,
@@ -120,7 +120,7 @@ class VariableBuilder:
                 return self._bound_builtin(value, source)
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
-        if isinstance(value, enum.Enum) or cls is functools._lru_cache_wrapper:
+        if issubclass(type(value), enum.Enum) or cls is functools._lru_cache_wrapper:
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
         if cls is types.FunctionType:
@@ -137,6 +137,9 @@ class VariableBuilder:
                 guards.add(source.child("CELLVAL"), "ABSENT")
                 contents = MISSING
             return CellVariable(contents, source)
+        if cls is types.UnionType:  # made anew wherever it is written
+            guards.add(source, "PY", _UnionIs(value))
+            return ObjectVariable(value, cls, source)
         if cls is range:
             guards.add(source, "PY", _RangeIs(value))
             return ConstantVariable(value, source)
@@ -145,7 +148,9 @@ class VariableBuilder:
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
             inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
-            tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
+            if not isinstance(inner, DictVariable):
+                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {inner.python_type().__name__}")
+            tracker.payload = inner
             return tracker
         if cls is super and value.__self__ is not None:
             return self._super(value, source)
@@ -154,14 +159,16 @@ class VariableBuilder:
         payload = self._payload(value, cls, source)
         if payload is not None and cls in (list, tuple, dict, set, frozenset):
             return payload
+        if id(value) in HANDLERS:  # a callable of a library's own class, known by its identity
+            guards.pin(source, value)
         tracker = ObjectVariable(value, cls, source)
         tracker.payload = payload
         return tracker
 
     def _payload(self, value: Any, cls: type, source: Source) -> VariableTracker | None:
         guards = self.state.guards
-        if isinstance(value, (list, tuple)):
-            base = list if isinstance(value, list) else tuple
+        if issubclass(type(value), (list, tuple)):
+            base = list if issubclass(type(value), list) else tuple
 
             def look() -> list:
                 length = base.__len__(value)
@@ -169,15 +176,15 @@ class VariableBuilder:
                 return [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
 
             return ListVariable([], source, value, look) if base is list else TupleVariable(look(), source)
-        if isinstance(value, dict):
+        if issubclass(type(value), dict):
             if id(value) in self.state.scopes:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
-        if isinstance(value, (set, frozenset)):
+        if issubclass(type(value), (set, frozenset)):
             if not all(type(v) in CONSTANT_TYPES for v in value):
                 raise GraphBreak("unsupported_iterator", "a set of objects other than constants, made outside of the trace")
             guards.add(source, "PY", _SetIs(value))
-            base_cls = set if isinstance(value, set) else frozenset
+            base_cls = set if issubclass(type(value), set) else frozenset
             return SetVariable({v: constant(v) for v in value}, source, value, base_cls)
         return None
 
@@ -251,6 +258,18 @@ class _RangeIs:
 
     def __call__(self, value: range) -> bool:
         return (value.start, value.stop, value.step) == self.parts
+
+
+class _UnionIs:
+    """Guard: a union of the very same classes."""
+
+    __name__ = "union_is"
+
+    def __init__(self, value: types.UnionType) -> None:
+        self.parts = value.__args__
+
+    def __call__(self, value: types.UnionType) -> bool:
+        return len(value.__args__) == len(self.parts) and all(a is b for a, b in zip(value.__args__, self.parts, strict=True))
 
 
 class _SetIs:

@@ -32,7 +32,7 @@ from ..model.value import (
 from ..semantics import attributes, calls
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import arrays, layouts, symbolic
+from . import layouts, numpy, symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -98,7 +98,7 @@ class Tensors(TensorLayer):
         self._graph_functions: dict[int, tuple[Any, str]] = {}
 
     def is_constant_type(self, cls: type) -> bool:
-        return cls in CONSTANTS or arrays.is_number(cls)
+        return cls in CONSTANTS or cls in numpy.SCALARS
 
     def kind(self, fn: Any) -> str:
         """How a callable is treated: 'graph', 'factory', or '' (not this layer's)."""
@@ -112,18 +112,14 @@ class Tensors(TensorLayer):
 
     def takes(self, fn: Any, args: list, kwargs: dict) -> bool:
         kind = self.kind(fn)
-        if not kind and arrays.is_function(fn):
-            return not any(isinstance(a, TensorVariable) for a in args)
         return kind == "factory" or kind == "graph" or kind == "getter" and not args and not kwargs
 
     def wrap(self, builder: Any, value: Any, source: Any) -> VariableTracker | None:
-        return wrap_torch(builder, value, source) or arrays.wrap(builder.state, value, source)
+        return wrap_torch(builder, value, source)
 
     def call(self, tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
-        if arrays.is_function(fn):
-            return arrays.call(tx, fn, args, kwargs)
         return call_torch(tx, fn, args, kwargs)
 
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
@@ -147,6 +143,8 @@ class Tensors(TensorLayer):
         return found
 
     def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
+        if numpy.SCALARS and any(isinstance(a, ConstantVariable) and type(a.value) in numpy.SCALARS for a in args):
+            return None
         return symbolic.compute(tx.state.graph.symbols, fn, args)
 
     def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
@@ -195,12 +193,14 @@ def _is_variable_function(owner: Any) -> bool:
 
 def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     state = builder.state
-    if isinstance(value, torch.Tensor):
+    if issubclass(type(value), torch.Tensor):
         return _wrap_tensor(state, value, source)
     cls = type(value)
     if cls in (torch.dtype, torch.layout, torch.memory_format):
         state.guards.add(source, "ID", value)
         return constant(value)
+    if cls in numpy.SCALARS:
+        return numpy.wrap(state, value, source)
     if cls is torch.device:
         state.guards.add(source, "EQ", value)
         return constant(value)
@@ -211,7 +211,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls is torch.Size:
         state.guards.add(source, "EQ", value)
         return constant(value)
-    if cls is torch.Generator or isinstance(value, torch.jit.ScriptModule):
+    if cls is torch.Generator or issubclass(type(value), torch.jit.ScriptModule):
         raise GraphBreak("untraceable_call", f"a {cls.__name__}")
     return None
 
@@ -222,7 +222,7 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
-    if isinstance(value, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+    if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
     graph = state.graph
     plan = None if graph.policy is None else graph.policy.tensor(value, source)
@@ -241,8 +241,9 @@ _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: to
 class Unwrapper:
     """Trackers to FX arguments and to fake arguments, side by side."""
 
-    def __init__(self, tx: Any) -> None:
+    def __init__(self, tx: Any, target: Any = "") -> None:
         self.tx = tx
+        self.target = target
         self.by_fake: dict[int, TensorVariable] = {}
         self.saw_tensor = False
 
@@ -253,7 +254,9 @@ class Unwrapper:
             self.saw_tensor = True
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
-            value = tracker.value.item() if arrays.is_number(type(tracker.value)) else tracker.value
+            value = tracker.value
+            if type(value) in numpy.SCALARS:
+                value = numpy.number_of(value, self.target)
             return value, value
         if isinstance(tracker, SymbolicVariable):
             node = self.tx.state.graph.symbols.node(tracker)
@@ -296,19 +299,14 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
-    unwrap = Unwrapper(tx)
+    unwrap = Unwrapper(tx, target)
     pairs = [unwrap.both(a) for a in args]
     named = {k: unwrap.both(v) for k, v in kwargs.items()}
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
-    if _may_raise(target):
-        state.graph.may_raise = True
-        if _caught_here(state):
-            state.rescued = True
-            if not state.rescue:
-                raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
+    note_errors(state, name, _may_raise(target))
     try:
         mode = state.graph.mode
         with state.graph.propagating():
@@ -322,6 +320,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     except PROPAGATION_ERRORS as error:
         raise not_propagated(name, error) from None
     state.dirty += 1
+    state.grew_at = state.steps
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
@@ -335,6 +334,17 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
         if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
             return given
     return wrap_result(tx, node, result, unwrap)
+
+
+def note_errors(state: Any, name: str, raises: bool) -> None:
+    """Put down where an operation stands; ``raises``: it may raise or not, depending on the values in its tensors."""
+    caught = _caught_here(state)
+    state.graph.may_raise |= raises
+    state.caught |= caught
+    if raises and caught:
+        state.rescued = True
+        if not state.rescue:
+            raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
 
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
@@ -468,7 +478,7 @@ FunctionLike = (MethodVariable, BuiltinMethodVariable)
 
 def _user_operator(tx: Any, args: list) -> None:
     for arg in args:
-        if isinstance(arg, ObjectVariable) and arg.payload is None and not isinstance(arg.value, type):
+        if isinstance(arg, ObjectVariable) and arg.payload is None and not issubclass(type(arg.value), type):
             raise GraphBreak("untraceable_call", f"a {arg.cls.__name__} as an argument of a tensor operation")
 
 
