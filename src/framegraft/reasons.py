@@ -140,7 +140,7 @@ def f(x):
     ),
     Reason(
         "numpy_call",
-        "NumPy is called on values that come from tensors; its arrays cannot be nodes of the graph.",
+        "NumPy makes or reads an array; its arrays cannot be nodes of the graph (its numbers are constants).",
         "Use the torch function of the same name, or convert once, outside of the compiled function.",
         """\
 import numpy

@@ -12,7 +12,8 @@ import framegraft
 PACKAGE = pathlib.Path(framegraft.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 # Imports inside of functions, each with a reason given beside it in the source.
-LAZY = {("tensor/fake.py", "torch.nested._internal.nested_tensor"), ("tensor/graph.py", ".")}
+LAZY = {("tensor/fake.py", "torch.nested._internal.nested_tensor"), ("tensor/graph.py", "."),
+        ("tensor/fake.py", "torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack")}
 FORBIDDEN = ("torch._dynamo", "torch._C._dynamo")
 
 

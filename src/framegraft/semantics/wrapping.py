@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.dispatch import TENSOR, specialised, unknown
+from ..model.dispatch import HANDLERS, TENSOR, specialised, unknown
 from ..model.source import Source, pinned
 from ..model.value import (
     MISSING,
@@ -172,6 +172,8 @@ class VariableBuilder:
         payload = self._payload(value, cls, source)
         if payload is not None and cls in (list, tuple, dict, set, frozenset):
             return payload
+        if id(value) in HANDLERS:  # a callable of a library's own class, known by its identity
+            guards.pin(source, value)
         tracker = ObjectVariable(value, cls, source)
         tracker.payload = payload
         return tracker

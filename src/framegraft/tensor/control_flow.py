@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -46,11 +47,11 @@ def _operator(tx: Any, name: str, op: Any, before: list, bodies: list, given: li
             result = fake(*(p[1] for p in before), *bodies, *(p[1] for p in pairs))
     except torchops.PROPAGATION_ERRORS as error:
         raise torchops.not_propagated(f"torch.{name}", error) from None
-    graph.may_raise = True
+    torchops.note_errors(tx.state, name, True)
     tx.state.dirty += 1
     node = graph.node("call_function", op, (*(p[0] for p in before), *inner, *(p[0] for p in pairs)), {})
     node.meta["stack_trace"] = tx.state.stack_trace()
-    return torchops.wrap_result(tx, node, tuple(result), torchops.Unwrapper(tx)).items  # type: ignore[attr-defined]
+    return torchops.wrap_result(tx, node, tuple(result), torchops.Unwrapper(tx, op)).items  # type: ignore[attr-defined]
 
 
 def _pair(node: torch.fx.Node) -> tuple[torch.fx.Node, Any]:
@@ -122,8 +123,6 @@ def _as_carried(test: Any, body: Any, carried: tuple, around: tuple) -> tuple:
 
 def register_late() -> None:
     """``while_loop`` lives in a module that torch does not load by itself."""
-    import sys  # noqa: PLC0415
-
     module = sys.modules.get("torch._higher_order_ops.while_loop")
     if module is not None:
         handles(module.while_loop)(while_loop)

@@ -150,13 +150,14 @@ class CaptureMode(FakeTensorMode):
 
 
 _IN_PLACE: dict[Any, str] = {}  # operation -> "pointwise", "other", or "" where it is none that works in place
-_RESHAPING = ("resize", "set_", "squeeze", "transpose", "t_", "swap", "as_strided", "rename", "detach")
+_RESHAPING = frozenset(("resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_",
+                        "as_strided_", "rename_", "detach_", "resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"))
 
 
 def _kind_of(func: Any) -> str:
     """Operations that write to their first argument and leave its shape alone."""
     name = func._schema.name.partition("::")[2]
-    if not name.endswith("_") or name.endswith("__") or not func._schema.is_mutable or any(word in name for word in _RESHAPING):
+    if not name.endswith("_") or name.endswith("__") or not func._schema.is_mutable or name in _RESHAPING:
         return ""
     first = func._schema.arguments[0]
     if first.alias_info is None or not first.alias_info.is_write or not isinstance(first.type, torch.TensorType):

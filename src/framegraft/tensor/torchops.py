@@ -322,13 +322,7 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
-    raises, caught = _may_raise(target), _caught_at(state)
-    state.graph.may_raise |= raises
-    state.caught |= caught > 0
-    if raises and caught:
-        state.rescued = True
-        if not state.rescue:
-            raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
+    caught = note_errors(state, name, _may_raise(target))
     try:
         mode = state.graph.mode
         with state.graph.propagating():
@@ -360,6 +354,21 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if state.blocks is not None:
         state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
     return made
+
+
+def note_errors(state: Any, name: str, raises: bool) -> int:
+    """Put down where an operation stands; ``raises``: it may raise or not, depending on the values in its tensors.
+
+    Gives how many frames deep the program would catch what it raises; 0: nowhere.
+    """
+    caught = _caught_at(state)
+    state.graph.may_raise |= raises
+    state.caught |= caught > 0
+    if raises and caught:
+        state.rescued = True
+        if not state.rescue:
+            raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
+    return caught
 
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,

@@ -78,7 +78,7 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any) -
     outputs, shape = pytree.tree_flatten(result)
     if any(isinstance(o, VariableTracker) for o in outputs):
         raise GraphBreak("untraceable_call", f"{name} of a function that returns something other than tensors and constants")
-    graph.may_raise = True
+    torchops.note_errors(tx.state, name, True)
     inner = graph.submodule(name, traced.module())
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorVariable)]
     template = [None if isinstance(leaf, VariableTracker) else leaf for leaf in leaves]
@@ -86,7 +86,7 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any) -
     node = graph.node("call_function", target, (inner, *(t.node for t in tensors), *traced.lifted), {})
     node.meta["stack_trace"] = tx.state.stack_trace()
     tx.state.dirty += 1
-    unwrap = torchops.Unwrapper(tx)
+    unwrap = torchops.Unwrapper(tx, target)
     unwrap.by_fake = {id(t.fake): t for t in tensors}
     real = [o for o in outputs if isinstance(o, torch.Tensor)]
     wrapped = iter(torchops.wrap_result(tx, node, tuple(real), unwrap).items)  # type: ignore[attr-defined]
