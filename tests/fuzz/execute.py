@@ -100,7 +100,8 @@ def one_call(module: types.ModuleType, call: Callable, args: list) -> Any:
                 raise
     state = {k: v for k, v in vars(module).items() if k.startswith("G_")}
     classes = [vars(v) for k, v in vars(module).items() if k[0] == "C" and isinstance(v, type)]
-    plain = [{k: v for k, v in c.items() if isinstance(v, (int, str, list))} for c in classes]
+    plain = [{k: v for k, v in c.items() if isinstance(v, (int, str, list)) and k != "__slotnames__"}
+             for c in classes]  # copy.copy() puts those there
     seen = Snapshot()((end, args, state, module.notes, plain))
     return seen, out.getvalue(), trace, global_state()
 

@@ -793,6 +793,11 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
             tx.state.guards.add(source, "ABSENT")
     if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
+    elif obj.cls.__dictoffset__ and type(namespace_of(obj.value)) is dict:
+        obj.attrs.pop(name, None)
+        namespace = instance_dict(tx, obj)  # which knows that what is set again comes last
+        calls.operators.containers.dict_delete(tx, namespace, constant(name))
+        return
     else:
         obj.attrs[name] = MISSING
     tx.state.mark_mutated(obj)
