@@ -206,6 +206,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     hook = namespace.get("__getattr__")
     if hook is not None:
         return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
+    tx.state.guards.add(root.child("DICT").child("KEY", "__getattr__"), "ABSENT")
     if defines(type(module), name):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
