@@ -488,7 +488,7 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
         return _class_method(tx, found, owner or wrap_class(tx, cls), name)
     if kind is property:
         if found.fget is None:
-            raise UserRaise(user_error(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter"))
+            raise GraphBreak("raised_exception", f"property {name} has no getter")  # its own name for itself is not to be seen
         return calls.call(tx, wrap_pinned(tx, found.fget), [obj], {})
     if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         return BuiltinMethodVariable(name, obj)
@@ -737,8 +737,7 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
     on_class = mro_lookup(tx, obj.cls, name)
     if isinstance(on_class, property):
         if on_class.fset is None:
-            text = f"property '{name}' of '{obj.cls.__name__}' object has no setter"
-            raise UserRaise(user_error(AttributeError, text))
+            raise GraphBreak("raised_exception", f"property {name} has no setter")
         calls.call(tx, wrap_pinned(tx, on_class.fset), [obj, value], {})
         return
     if isinstance(on_class, types.MemberDescriptorType) and on_class.__objclass__.__flags__ & _HEAP_TYPE:
