@@ -795,8 +795,8 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
         del obj.attrs[name]
     elif obj.cls.__dictoffset__ and type(namespace_of(obj.value)) is dict:
         obj.attrs.pop(name, None)
-        namespace = instance_dict(tx, obj)  # which knows that what is set again comes last
-        calls.operators.containers.dict_delete(tx, namespace, constant(name))
+        entries: Any = instance_dict(tx, obj)  # which knows that what is set again comes last
+        calls.operators.containers.dict_delete(tx, entries, constant(name))
         return
     else:
         obj.attrs[name] = MISSING
