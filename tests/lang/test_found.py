@@ -460,3 +460,26 @@ def test_in_of_an_iterator_stops_where_it_finds(x, items):
     backwards, made, mapped = reversed(items), (i for i in items), map(str, items)
     found = 3 in backwards, 2 in made, "3" in mapped
     return x + 1, found, list(backwards), next(made), list(mapped), 4 in items, 5 in iter(items)
+
+
+@differential(lambda: (torch.ones(3), True, {1, 2}, {True, 2, 3}))
+def test_which_of_equal_items_sets_keep(x, flag, few, many):
+    both = [few & {flag, 2}, few & many, many & few, few.intersection(many), few.intersection([flag]), few.union(many), few - {5}]
+    few &= {flag, 2}
+    many.intersection_update([1, 2])
+    return x + 1, both, few, many
+
+
+@differential(lambda: (torch.ones(3), Point(1)))
+def test_attribute_deleted_and_set_again_comes_last(x, point):
+    point.b = 2
+    del point.a
+    point.a = 3
+    return x + 1, list(point.__dict__)
+
+
+@differential(lambda: (torch.ones(3), Point(1)))
+def test_attribute_deleted_for_good(x, point):
+    point.other = x + 1
+    del point.a
+    return hasattr(point, "a"), point.other, vars(point)

@@ -377,3 +377,21 @@ def test_replaced_builtins_are_the_programs_alone(monkeypatch):
     monkeypatch.undo()
     assert (got, calls) == (7, ["ab"])
     assert compiled(torch.zeros(1), [1, 2]).item() == 2
+
+
+class Unsettable:
+    named = property(lambda self: 1)
+
+
+Unsettable.nameless = property(lambda self: 2)  # type: ignore[attr-defined]
+
+
+@differential(lambda: (torch.ones(3), Unsettable()))
+def test_properties_without_a_setter(x, obj):
+    found = []
+    for name in ("named", "nameless"):
+        try:
+            setattr(obj, name, 3)
+        except AttributeError as error:
+            found.append(str(error))
+    return x + 1, found

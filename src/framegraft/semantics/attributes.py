@@ -206,6 +206,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     hook = namespace.get("__getattr__")
     if hook is not None:
         return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
+    tx.state.guards.add(root.child("DICT").child("KEY", "__getattr__"), "ABSENT")
     if defines(type(module), name):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
@@ -487,7 +488,7 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
         return _class_method(tx, found, owner or wrap_class(tx, cls), name)
     if kind is property:
         if found.fget is None:
-            raise UserRaise(user_error(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter"))
+            raise GraphBreak("raised_exception", f"property {name} has no getter")  # its own name for itself is not to be seen
         return calls.call(tx, wrap_pinned(tx, found.fget), [obj], {})
     if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         return BuiltinMethodVariable(name, obj)
@@ -736,8 +737,7 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
     on_class = mro_lookup(tx, obj.cls, name)
     if isinstance(on_class, property):
         if on_class.fset is None:
-            text = f"property '{name}' of '{obj.cls.__name__}' object has no setter"
-            raise UserRaise(user_error(AttributeError, text))
+            raise GraphBreak("raised_exception", f"property {name} has no setter")
         calls.call(tx, wrap_pinned(tx, on_class.fset), [obj, value], {})
         return
     if isinstance(on_class, types.MemberDescriptorType) and on_class.__objclass__.__flags__ & _HEAP_TYPE:
@@ -805,6 +805,11 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
             tx.state.guards.add(source, "ABSENT")
     if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
+    elif obj.cls.__dictoffset__ and type(namespace_of(obj.value)) is dict:
+        obj.attrs.pop(name, None)
+        entries: Any = instance_dict(tx, obj)  # which knows that what is set again comes last
+        calls.operators.containers.dict_delete(tx, entries, constant(name))
+        return
     else:
         obj.attrs[name] = MISSING
     tx.state.mark_mutated(obj)

@@ -470,6 +470,13 @@ def _no_deletion(obj: VariableTracker, key: VariableTracker) -> str:
     return f"'{cls.__name__}' object {does_not} support item deletion"
 
 
+def common_items(mine: dict, others: dict, is_set: bool) -> dict:
+    """set_intersection: the items of the other one that are in this one, or the other way round where the other is a larger set."""
+    if is_set and len(others) > len(mine):
+        mine, others = others, mine
+    return {key: item for key, item in others.items() if key in mine}
+
+
 def changing(tx: Any, tracker: Any) -> None:
     _changing(tx, tracker)
 

@@ -181,9 +181,7 @@ def handle_delattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_callable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     obj = args[0]
     if isinstance(obj, ObjectVariable):
-        if obj.value is not MISSING:
-            return constant(callable(obj.value))
-        return constant(attributes.special_method(tx, obj, "__call__") is not None)
+        return constant(attributes.mro_lookup(tx, obj.cls, "__call__") is not MISSING)
     return constant(isinstance(obj, (FunctionVariable, MethodVariable, BuiltinMethodVariable)))
 
 
@@ -791,11 +789,27 @@ def enum_call(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
     value = core.need_constant(args[0], "an enum's value")
     if value not in cls._value2member_map_ and cls._missing_.__func__ not in _QUIET_MISSING:
         raise GraphBreak("untraceable_call", f"{cls.__name__}._missing_")
+    known, look_up = value in cls._value2member_map_, _Member(value)
     try:
         member = cls(value)
     except ValueError as error:
+        tx.state.guards.add(wrap_constant(cls).source.child("PYCALL", look_up), "EQ", None)
         raise UserRaise(user_error(ValueError, *error.args)) from None
+    if known:
+        tx.state.guards.add(wrap_constant(cls).source.child("PYCALL", look_up), "ID", member)
     return wrap_pinned(tx, member)
+
+
+class _Member:
+    """Accessor: what an enum's table has for a value."""
+
+    __name__ = "member"
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, cls: Any) -> Any:
+        return cls._value2member_map_.get(self.value)
 
 
 CLASSES[enum.EnumMeta] = enum_call

@@ -389,8 +389,19 @@ def _set_operation(name: str, fn: Any) -> None:
     METHODS[SetVariable, name] = operation
 
 
+@method(SetVariable, "intersection")
+def set_intersection(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    table = dict(obj.items)
+    for other in args:
+        items = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, other)]
+        others: dict = {}
+        for item in items:
+            others.setdefault(containers.hash_key(tx, item), item)
+        table = containers.common_items(table, others, isinstance(containers.payload_of(other), SetVariable))
+    return SetVariable(table, cls=obj.cls)
+
+
 _set_operation("union", lambda a, b: a | b)
-_set_operation("intersection", lambda a, b: a & b)
 _set_operation("difference", lambda a, b: a - b)
 _set_operation("symmetric_difference", lambda a, b: a ^ b)
 

@@ -511,6 +511,8 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
                 isinstance(b, ConstantVariable) and isinstance(b.value, int) or _has_index(tx, b)):
             return type(a)(a.items * containers.index_of(tx, b, "sequence"))
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
+        if fn is operator.and_:
+            return SetVariable(containers.common_items(a.items, b.items, True), cls=a.cls)
         keys = fn(a.items.keys(), b.items.keys())
         return SetVariable({k: a.items.get(k) or b.items[k] for k in [*a.items, *b.items] if k in keys}, cls=a.cls)
     if fn is operator.mod and isinstance(a, ConstantVariable) and isinstance(a.value, str):
