@@ -1,8 +1,11 @@
 # Everything sets itself up: `make test` and `make demo` work on a fresh clone with python3.11 and a C compiler.
+# `make test PYTHON=3.13` does the same for another CPython, in an environment of its own.
 
-PYTHON ?= python3.11
+PYTHON ?= 3.11
+PYTHON_NUMBER := $(patsubst python%,%,$(notdir $(PYTHON)))
+INTERPRETER   := $(if $(filter $(PYTHON_NUMBER),$(PYTHON)),python$(PYTHON),$(PYTHON))
 TORCH  ?= torch==2.13.0
-VENV   := .venv
+VENV   := $(if $(filter 3.11,$(PYTHON_NUMBER)),.venv,.venv-$(PYTHON_NUMBER))
 BIN    := $(VENV)/bin
 PY     := $(BIN)/python
 JOBS   ?= 2
@@ -10,7 +13,7 @@ TESTS  ?= tests
 
 SOURCES := $(wildcard src/framegraft/csrc/*.c src/framegraft/csrc/*.h)
 
-.PHONY: help venv build demo examples test pytest lint typecheck imports cwarnings asan docs bench clean distclean
+.PHONY: help venv build demo examples test pytest lint typecheck imports cwarnings asan wheel docs bench clean distclean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/'
@@ -18,7 +21,7 @@ help: ## this list
 venv: $(VENV)/.dependencies ## virtual environment with torch and the tools
 
 $(VENV)/.python:
-	$(PYTHON) -m venv $(VENV)
+	$(INTERPRETER) -m venv $(VENV)
 	touch $@
 
 $(VENV)/.torch: $(VENV)/.python
@@ -83,6 +86,10 @@ asan: venv ## the native tests under AddressSanitizer and UndefinedBehaviorSanit
 	    LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	    $(PY) -X faulthandler -m pytest -p no:cacheprovider $(ASAN_TESTS)
 
+wheel: venv ## a wheel for the CPython at hand, in dist/
+	$(PY) -m pip install --quiet build
+	$(PY) -m build --wheel --no-isolation
+
 docs: venv ## files made from the source
 	$(PY) docs/generate.py
 
@@ -97,4 +104,4 @@ clean: ## what was built
 	rm -f $(VENV)/.build
 
 distclean: clean ## and the virtual environment
-	rm -rf $(VENV)
+	rm -rf .venv .venv-*

@@ -1,105 +1,135 @@
-"""How long the first call takes: ours next to torch.compile, both with a backend that returns the graph as it is.
+"""How long capture takes, ours next to torch.compile with a backend that compiles nothing, and next to tracers of torch.
 
-Every repetition captures a fresh function or model after a reset; imports are warm. The least of a few counts.
+CPU seconds of the process: other load on the machine hardly moves them. Each figure is the least of several captures of
+programs made anew, in turns. "32 layers / 1 layer" is what the layers cost that were seen before.
 """
 
 from __future__ import annotations
 
 import gc
-import importlib.util
 import time
 from collections.abc import Callable
 from typing import Any
 
+import programs
 import torch
-from harness import arguments, print_table, report
-from programs import MLPBlock, fresh
-from torch import nn
+from harness import arguments, geometric_mean, load_stock, pinned, print_table, report
 
 import framegraft
 
-
-def mlp_transformer() -> tuple[Any, tuple[Any, ...]]:
-    model = nn.Sequential(*(MLPBlock(32) for _ in range(24))).eval()
-    return model, (torch.randn(4, 16, 32),)
+Run = Callable[[programs.Program], tuple[float, int, int]]  # CPU seconds, graphs, operations
 
 
-def thousand_adds() -> tuple[Any, tuple[Any, ...]]:
-    def adds(x: torch.Tensor) -> torch.Tensor:
-        for _ in range(1000):
-            x = torch.add(x, 1)
-        return x
+def captured_by(capture: Callable[..., Any], reset: Callable[[], None]) -> Run:
+    """The first call less one eager call."""
 
-    return fresh(adds), (torch.randn(4),)  # a code object of its own each time, so that nothing is found in a cache
+    def run(program: programs.Program) -> tuple[float, int, int]:
+        graphs, operations = 0, 0
+
+        def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
+            nonlocal graphs, operations
+            graphs += 1
+            operations += sum("call" in node.op for node in gm.graph.nodes)
+            return gm.forward
+
+        reset()
+        fn, args, named = program
+        eager = timed(lambda: fn(*args, **named))
+        captured = capture(fn, backend=backend)
+        return timed(lambda: captured(*args, **named)) - eager, graphs, operations
+
+    return run
 
 
-def bert() -> tuple[Any, tuple[Any, ...]]:
-    import transformers
-
-    config = transformers.BertConfig(
-        vocab_size=1000, hidden_size=128, num_hidden_layers=4, num_attention_heads=4, intermediate_size=256
-    )
-    return transformers.BertModel(config).eval(), (torch.randint(0, 1000, (2, 32)),)
-
-
-def timed_capture(capture: Callable[..., Any], make: Callable[[], Any]) -> tuple[float, int, int]:
-    """Seconds from the first call's start to its end, less one eager call; graphs; operations."""
-    graphs, operations = 0, 0
-
-    def backend(gm: torch.fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-        nonlocal graphs, operations
-        graphs += 1
-        operations += sum("call" in node.op for node in gm.graph.nodes)
-        return gm.forward
-
-    program, args = make()
-    start = time.perf_counter()
-    program(*args)
-    eager = time.perf_counter() - start
-    captured = capture(program, backend=backend)
+def timed(run: Callable[[], Any]) -> float:
     gc.collect()
-    start = time.perf_counter()
-    captured(*args)
-    took = time.perf_counter() - start
-    return took - eager, graphs, operations
+    start = time.process_time()
+    run()
+    return time.process_time() - start
+
+
+def jit_trace(program: programs.Program) -> tuple[float, int, int]:
+    fn, args, named = program
+    return timed(lambda: torch.jit.trace(fn, args or None, example_kwarg_inputs=named or None, check_trace=False)), 1, 0
+
+
+def symbolic_trace(program: programs.Program) -> tuple[float, int, int]:
+    return timed(lambda: torch.fx.symbolic_trace(program[0])), 1, 0
+
+
+RUNS: dict[str, Run] = {
+    "ours": captured_by(framegraft.compile, framegraft.reset),
+    "stock": captured_by(torch.compile, torch.compiler.reset),
+    "jit.trace": jit_trace,
+    "fx.symbolic_trace": symbolic_trace,
+}
+
+
+def known_programs() -> dict[str, Callable[[], programs.Program]]:
+    known: dict[str, Callable[[], programs.Program]] = {
+        "MLP-transformer, 24 blocks": programs.mlp_transformer,
+        "1,000 torch.add": lambda: (programs.adds(1000), (torch.randn(4),), {}),
+        "3,000 torch.add": lambda: (programs.adds(3000), (torch.randn(4),), {}),
+        "classes in plain Python": lambda: (programs.fresh(programs.objects), (torch.randn(4),), {}),
+        "1 layer": lambda: programs.transformer(1),
+        "32 layers": lambda: programs.transformer(32),
+    }
+    if programs.HAVE_TRANSFORMERS:
+        known["BERT, 12 layers"] = programs.bert
+        known["Llama, 32 layers"] = programs.llama
+    return known
+
+
+def measure(make: Callable[[], programs.Program], repeats: int) -> dict[str, dict[str, Any]]:
+    """What each tracer took at its best; a tracer that can't trace the program is left out."""
+    best: dict[str, dict[str, Any]] = {}
+    failed: set[str] = set()
+    for _ in range(repeats):
+        for who, run in RUNS.items():
+            if who in failed:
+                continue
+            try:
+                seconds, graphs, operations = run(make())
+            except Exception:  # noqa: BLE001 - whatever it is, this tracer has no figure here
+                if who in ("ours", "stock"):
+                    raise
+                failed.add(who)
+                continue
+            if who not in best or seconds < best[who]["seconds"]:
+                best[who] = {"seconds": seconds, "graphs": graphs, "operations": operations}
+    return best
+
+
+def row(name: str, found: dict[str, dict[str, Any]]) -> tuple[str, ...]:
+    ours, stock = found["ours"], found["stock"]
+    times = (f"{found[who]['seconds'] * 1e3:.0f} ms" if who in found else "-" for who in RUNS)
+    counts = (f"{f['graphs']}/{f['operations']}" for f in (ours, stock))
+    return (name, *counts, *times, f"{stock['seconds'] / ours['seconds']:.1f}x")
 
 
 def main() -> None:
-    options = arguments(__doc__ or "").parse_args()
-    torch.set_num_threads(1)
+    parser = arguments(__doc__ or "")
+    parser.add_argument("--only", metavar="TEXT", default="", help="programs whose name has this in it")
+    options = parser.parse_args()
+    pinned()
+    load_stock()
     torch.manual_seed(0)
-    repeats = 1 if options.quick else 5
-    programs: dict[str, Callable[[], Any]] = {
-        "MLP-transformer, 24 blocks": mlp_transformer,
-        "1,000 torch.add": thousand_adds,
-    }
-    if importlib.util.find_spec("transformers"):
-        programs["BERT, 4 layers"] = bert
-    captures = {
-        "ours": (framegraft.compile, framegraft.reset),
-        "stock": (torch.compile, torch.compiler.reset),
-    }
+    repeats = 1 if options.quick else 3
     results: dict[str, Any] = {}
-    rows = []
     with torch.no_grad():
-        for capture, _ in captures.values():  # imports
-            timed_capture(capture, lambda: (lambda x: x + 1, (torch.randn(2),)))
-        for name, make in programs.items():
-            best = {who: (float("inf"), 0, 0) for who in captures}
-            for _ in range(repeats):
-                for who, (capture, reset) in captures.items():
-                    reset()
-                    best[who] = min(best[who], timed_capture(capture, make))
-            results[name] = {
-                who: {"seconds": seconds, "graphs": graphs, "operations": operations}
-                for who, (seconds, graphs, operations) in best.items()
-            }
-            ours, stock = best["ours"], best["stock"]
-            counts = f"{ours[1]}/{ours[2]}", f"{stock[1]}/{stock[2]}"
-            ratio = f"{stock[0] / ours[0]:.1f}x"
-            rows.append((name, *counts, f"{ours[0] * 1e3:.1f} ms", f"{stock[0] * 1e3:.1f} ms", ratio))
-    header = ("capture time", "our graphs/ops", "stock graphs/ops", "ours", "stock", "stock / ours")
-    print_table(header, rows)
+        for run in RUNS.values():  # imports, caches
+            run((torch.nn.Linear(2, 2), (torch.randn(1, 2),), {}))
+        for name, make in known_programs().items():
+            if options.only in name:
+                results[name] = measure(make, repeats)
+    rows = [row(name, found) for name, found in results.items()]
+    ratios = [found["stock"]["seconds"] / found["ours"]["seconds"] for found in results.values()]
+    empty = ("",) * (len(RUNS) + 2)
+    rows.append(("geometric mean", *empty, f"{geometric_mean(ratios):.1f}x"))
+    if "1 layer" in results and "32 layers" in results:
+        both = (results["32 layers"][who]["seconds"] / results["1 layer"][who]["seconds"] for who in ("ours", "stock"))
+        rows.append(("32 layers / 1 layer", "", "", *(f"{ratio:.1f}" for ratio in both), "", "", ""))
+    print_table(("capture, CPU time", "our graphs/ops", "stock's", *RUNS, "stock / ours"), rows)
     report("capture", results, options.json)
 
 

@@ -4,6 +4,7 @@ import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from . import bytecode as _bytecode  # noqa: F401 (first: it says which interpreters are supported)
 from . import config, events, exc, testing
 from .api import (
     _debug_get_cache_entry_list,

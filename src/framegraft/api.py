@@ -15,13 +15,14 @@ from .errors import GraphBreak
 from .model.dispatch import HANDLERS, handles
 from .run import convert as converter
 from .run import recompiles, records, skip, stance
+from .run.codes import CodeTable
 from .run.names import InstalledName
-from .semantics import calls
+from .semantics import attributes, calls
 from .semantics.wrapping import wrap_constant
 from .tensor import marks
 from .tensor.torchops import run_node
 
-_COMPILED_CODES: weakref.WeakSet = weakref.WeakSet()
+_COMPILED_CODES = CodeTable()
 _CONTEXTS: dict[tuple, Context] = {}
 
 
@@ -39,20 +40,28 @@ class Context:
         """Called by the native core when no entry fits."""
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
-        if torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack():
-            return None  # a mode would see the operations of the trace itself
+        if _operations_are_watched() or skip.builtins_replaced():
+            return None
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
             _native.set_skip(code, None, how)
             return None
         if stance.current() != "default":
             entries = [e for e in _native.cache_entries(code) if e.ctx is self]
             return stance.refuse(fn, lambda: recompiles.reasons(fn, entries, args))
-        _COMPILED_CODES.add(code)
+        _COMPILED_CODES[code] = 1
         old = _native.set_mode(2, None, None)
         try:
             return converter.convert(self, fn, args)
         finally:
             _native.set_mode(*old)
+
+
+def _operations_are_watched() -> bool:
+    """Whether a mode, a transform of torch.func or a ``__torch_dispatch__`` would see the operations of the trace itself."""
+    functorch: Any = torch._C._functorch  # type: ignore[attr-defined]
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+                or functorch.maybe_current_level() is not None
+                or torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode))
 
 
 def context_for(backend: Any, fullgraph: bool, dynamic: bool | None, mode: Any = None, options: Any = None) -> Context:
@@ -280,9 +289,20 @@ def _refuse_disabled(fn: types.FunctionType) -> tuple[str, str] | None:
 calls.SKIP[0] = _refuse_disabled
 
 
+def _module_inside(tx: Any, compiled: Any) -> Any:
+    found = attributes.module_table_entry(tx, compiled, "_modules", "_orig_mod")
+    assert found is not None
+    return found
+
+
+calls.STANDS_FOR[OptimizedModule] = _module_inside
+_IS_TRAINING: Any = OptimizedModule.training
+skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
+
+
 def reset() -> None:
     """Forget everything that was compiled."""
-    for code in list(_COMPILED_CODES):
+    for code in _COMPILED_CODES:
         _native.clear_cache(code)
         _native.set_skip(code, None, False)
     _COMPILED_CODES.clear()

@@ -37,12 +37,16 @@ automatic_dynamic_shapes: bool = True
 specialize_int: bool = False
 #: The same for floats.
 specialize_float: bool = False
-#: Guard the attributes of nn.Modules. Off is faster to compile and unsound if a module is changed afterwards.
-guard_nn_modules: bool = True
 #: Capture ``.item()`` as a symbolic number instead of breaking the graph.
 capture_scalar_outputs: bool = False
 #: Capture operations whose output shape depends on data instead of breaking the graph.
 capture_dynamic_output_shape_ops: bool = False
+
+# --- compilers -------------------------------------------------------------------------------------------------------
+
+#: In a ``DistributedDataParallel`` model, hand graphs to AOTAutograd in parts that end where DDP's buckets of gradients do, so
+#: that the first buckets are reduced while the backward pass goes on.
+split_ddp_graphs: bool = False
 
 # --- errors ----------------------------------------------------------------------------------------------------------
 
@@ -56,6 +60,9 @@ raise_internal_errors: bool = False
 verify_guards_on_creation: bool = True
 #: Instructions that one trace may execute; more breaks the graph (a loop that never ends would never return).
 max_trace_steps: int = 5_000_000
+#: Instructions that one trace may execute without a tensor operation. A longer stretch, a long loop over plain Python, runs in
+#: eager mode: unrolling it takes a hundred times as long as running it. Not so with ``fullgraph``.
+max_idle_steps: int = 200_000
 #: For tests: break the graph at the n-th instruction of the root frame, counted from 0.
 force_break_at: int | None = None
 
@@ -68,7 +75,7 @@ output_code: bool = False
 
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
-_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "max_trace_steps")
+_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "max_trace_steps", "max_idle_steps")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "cache_size_limit": (int,),
@@ -78,14 +85,15 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "automatic_dynamic_shapes": (bool,),
     "specialize_int": (bool,),
     "specialize_float": (bool,),
-    "guard_nn_modules": (bool,),
     "capture_scalar_outputs": (bool,),
     "capture_dynamic_output_shape_ops": (bool,),
+    "split_ddp_graphs": (bool,),
     "suppress_errors": (bool,),
     "repro_directory": (str, type(None)),
     "raise_internal_errors": (bool,),
     "verify_guards_on_creation": (bool,),
     "max_trace_steps": (int,),
+    "max_idle_steps": (int,),
     "force_break_at": (int, type(None)),
     "log_level": (str, int),
     "output_code": (bool,),

@@ -79,6 +79,10 @@ class RecompileLimitExceeded(RecompileError):
     """A code object reached ``config.cache_size_limit`` entries where falling back to eager is not allowed."""
 
 
+class DoubleBackwardError(FramegraftError, RuntimeError):
+    """A second derivative of a graph whose compiler knows the first one only."""
+
+
 class Unsupported(FramegraftError):
     """A graph break where none is allowed (``nopython=True`` or ``fullgraph=True``).
 
@@ -134,6 +138,7 @@ class GraphBreak(Exception):
         self.detail = detail
         self.user_stack: Sequence[StackEntry] = []
         self.frames: list[Any] = []  # the traced frames that it interrupts, outermost first
+        self.at = 0  # the step of the trace before which it is to end, where that is not the current one
 
     def settle(self) -> None:
         """Let go of the frames, which hold the objects of the program."""

@@ -146,7 +146,7 @@ def f(x):
 import numpy
 
 def f(x):
-    return x * float(numpy.sin(0.5))
+    return x * float(numpy.array([0.5]).sum())
 """,
     ),
     Reason(

@@ -34,7 +34,7 @@ test_dynamic test_funcattrs test_positional_only_arg test_coroutines test_unpack
 test_subclassinit test_metaclass test_bytes test_complex test_math test_string_literals test_weakset test_typing test_genericalias
 test_contextlib_async test_asyncgen test_lambda test_call test_frame test_sys_setprofile test_pow test_long test_print test_hash test_sort
 """.split()
-SECONDS = 20  # for one method
+SECONDS = 20  # of the processor, for one method
 
 
 class TooLong(BaseException):
@@ -64,6 +64,7 @@ def run_module(name: str, captured: bool, skip: set[str]) -> None:
     def stop(*_: Any) -> None:
         raise TooLong
 
+    signal.signal(signal.SIGPROF, stop)
     signal.signal(signal.SIGALRM, stop)
     for case in methods(unittest.defaultTestLoader.loadTestsFromModule(module)):
         id = case.id()
@@ -74,7 +75,8 @@ def run_module(name: str, captured: bool, skip: set[str]) -> None:
             framegraft.reset()
             _capture(case, framegraft)
         result = unittest.TestResult()
-        signal.alarm(SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.alarm(10 * SECONDS)
         try:
             case.run(result)
             outcome = "skipped" if result.skipped else "passed" if result.wasSuccessful() else "failed"
@@ -84,6 +86,7 @@ def run_module(name: str, captured: bool, skip: set[str]) -> None:
         except BaseException as error:  # noqa: BLE001 - whatever a test does to its runner
             outcome, told = "died", repr(error)
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             signal.alarm(0)
         print(json.dumps({"id": id, "outcome": outcome, "told": told[-1500:]}), file=sys.__stdout__, flush=True)
     shutil.rmtree(folder, ignore_errors=True)

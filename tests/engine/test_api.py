@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 import threading
+import types
 
 import pytest
 import torch
@@ -527,3 +528,34 @@ def test_entries_of_a_compiled_module_are_found():
     compiled[0](torch.ones(1, 2))
     assert len(framegraft._debug_get_cache_entry_list(compiled[0])) == 1
     assert not framegraft._debug_get_cache_entry_list(compiled[1])
+
+
+def test_reset_forgets_functions_whose_code_is_equal():
+    source = "def f(x):\n    return x + 1\n"
+    functions = []
+    for _ in range(2):
+        space = {}
+        exec(compile(source, "<equal>", "exec"), space)
+        functions.append(space["f"])
+    assert functions[0].__code__ == functions[1].__code__ and functions[0].__code__ is not functions[1].__code__
+    for fn in functions:
+        framegraft.compile(fn, backend="eager")(torch.ones(2))
+    assert [len(framegraft._debug_get_cache_entry_list(fn)) for fn in functions] == [1, 1]
+    framegraft.reset()
+    assert [len(framegraft._debug_get_cache_entry_list(fn)) for fn in functions] == [0, 0]
+
+
+def test_limits_are_each_function_s_own():
+    def make():
+        def f(x, n):
+            return x + n if n != 2 else x
+
+        return types.FunctionType(f.__code__.replace(), f.__globals__, "f")
+
+    with framegraft.config.patch(accumulated_cache_size_limit=2, specialize_int=True):
+        for fn in (make(), make()):
+            compiled = framegraft.compile(fn, backend="eager", fullgraph=True)
+            for n in (1, 3):
+                compiled(torch.ones(2), n)
+            with pytest.raises(framegraft.exc.RecompileLimitExceeded):
+                compiled(torch.ones(2), 4)

@@ -16,7 +16,7 @@ from .generate import generate
 from .shrink import shrink
 
 DIED = "the interpreter died"
-BATCH = 200  # programs for one worker process
+BATCH = 500  # programs for one worker process
 
 
 def work(first: int, last: int, decompiled: str | None) -> None:

@@ -11,10 +11,11 @@ import itertools
 import types
 from typing import Any
 
+import numpy as np
 import torch
 
 _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis), type(NotImplemented))
-_REPR = (torch.dtype, torch.device, torch.layout, torch.memory_format, range)
+_REPR = (torch.dtype, torch.device, torch.layout, torch.memory_format, range, types.UnionType, *np.sctypeDict.values())
 _ITERATORS = tuple(type(iter(v)) for v in ([], (), {}, set(), "", range(0), {}.items(), {}.values(), b"", reversed([])))
 _ITERATORS += (zip, map, filter, enumerate, itertools.count, itertools.chain, itertools.cycle, itertools.repeat)
 _SKIPPED_ATTRIBUTES = {"_compiled_call_impl", "__weakref__"}

@@ -319,3 +319,94 @@ def test_exception_in_argument(x):
     except LookupError as error:
         log.append(error.args)
     return x, log
+
+
+class Named:
+    def __getattr__(self, name):
+        raise AttributeError(name)
+
+
+class Reader:
+    @property
+    def inner(self):
+        return self.missing
+
+
+def named(error):
+    return type(error), error.args, error.name, getattr(error, "obj", "none")
+
+
+@differential(lambda: (torch.ones(3), [1], Named(), Reader()))
+def test_attribute_error_tells_name_and_object(x, items, hooked, reader):
+    found = []
+    for read in (lambda: items.nope, lambda: hooked.hidden, lambda: reader.inner, lambda: Named.lost, lambda: torch.no_such_thing,
+                 lambda: (3).no_such_thing, lambda: getattr(items, "other")):
+        try:
+            read()
+        except AttributeError as error:
+            found.append(named(error))
+    try:
+        raise AttributeError("said", name="n", obj=items)
+    except AttributeError as error:
+        kept = error
+    kept.name = "changed"
+    try:
+        items.nope = 3
+    except AttributeError as error:
+        found.append(named(error))
+    return x + 1, found, kept, named(kept), AttributeError("plain").name
+
+
+@differential()
+def test_name_error_tells_name(x):
+    def inner():
+        return later
+
+    found = []
+    for read in (lambda: no_such_global, inner):  # noqa: F821
+        try:
+            read()
+        except NameError as error:
+            found.append((error.args, error.name))
+    try:
+        x + unbound  # noqa: F821, B018
+        unbound = 1
+    except NameError as error:
+        found.append((error.args, error.name))
+    later = 2
+    return x + later, found
+
+
+@differential()
+def test_context_that_goes_round(x):
+    first, second = ValueError(1), KeyError(2)
+    first.__context__, second.__context__ = second, first
+    try:
+        raise first
+    except ValueError:
+        try:
+            raise TypeError(3)
+        except TypeError as error:
+            return x + 1, error.__context__ is first, first.__context__ is second, second.__context__ is first
+
+
+@differential(lambda: (torch.ones(3), int))
+def test_catching_what_is_no_exception(x, cls):
+    try:
+        try:
+            raise ValueError(1)
+        except cls:
+            return x
+    except TypeError as error:
+        return x + 1, str(error), type(error.__context__)
+
+
+@differential(lambda: (torch.ones(3), (ValueError, int)))
+def test_catching_a_tuple_with_what_is_no_exception(x, classes):
+    try:
+        try:
+            raise ValueError(1)
+        except classes:
+            return x
+    except TypeError as error:
+        return x + 1, str(error)

@@ -380,3 +380,83 @@ def test_value_sent_through_to_an_iterator(items):
         made.send(3)
     except AttributeError as error:
         return str(error)
+
+
+@differential(lambda: (torch.ones(3), [1], {}))
+def test_builtins_do_not_have_the_attributes_of_their_class(x, items, notes):
+    for name in ("__call__", "mro", "__bases__", "__subclasses__"):
+        notes[name] = getattr(items, name, "absent"), hasattr(notes, name), hasattr(iter(items), name), hasattr(len, name)
+    notes["callable"] = callable(items), callable(len), callable(notes.get)
+    items.__call__()
+    return x
+
+
+@differential(lambda: (torch.tensor([1, 2, 3]), torch.ones(3), []))
+def test_in_place_result_that_cannot_be_cast(x, y, notes):
+    notes.append("before")
+    x.mul_(y)
+    notes.append("after")
+
+
+@differential(lambda: (torch.tensor([1, 2, 3]), torch.ones(3), []))
+def test_in_place_result_that_cannot_be_cast_is_caught(x, y, notes):
+    y += 1
+    try:
+        x *= y
+    except RuntimeError as error:
+        notes.append(str(error))
+    return x + 1, y * 2
+
+
+@differential(lambda: (torch.tensor([1, 2, 3]), True, []))
+def test_alpha_that_is_a_truth_value(x, alpha, notes):
+    for fn in (torch.add, torch.sub):
+        try:
+            fn(x, x, alpha=alpha)
+        except RuntimeError as error:
+            notes.append(str(error))
+    return torch.add(x > 1, x > 2, alpha=alpha)
+
+
+@differential(lambda: (torch.ones(3), torch.ones(3), []))
+def test_mask_of_floats(x, y, notes):
+    try:
+        y.masked_fill_(y, 1)
+    except RuntimeError as error:
+        notes.append(str(error))
+    try:
+        y.masked_fill(x, 1)
+    except RuntimeError as error:
+        notes.append(str(error))
+    return x + 1
+
+
+@differential(lambda: (torch.ones(3), torch.ones(3) > 0, True, []))
+def test_differences_of_truth_values(x, mask, flag, notes):
+    for subtract in (lambda: x - flag, lambda: mask - 1, lambda: 1 - mask, lambda: flag - x, lambda: x - mask, lambda: x.sub_(flag)):
+        try:
+            notes.append(subtract())
+        except RuntimeError as error:
+            notes.append(str(error)[:20])
+    return x + 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_changes_before_an_error_are_seen(backend):
+    def fn(x, n):
+        x.mul_(2)
+        return x - n
+
+    compiled = framegraft.compile(fn, backend=backend)
+    for n in (1, 2, True):
+        x = torch.ones(3)
+        with contextlib.suppress(RuntimeError):
+            compiled(x, n)
+        assert x.tolist() == [2.0] * 3
+
+
+@differential(lambda: (torch.ones(3), [2, 3, 4]))
+def test_in_of_an_iterator_stops_where_it_finds(x, items):
+    backwards, made, mapped = reversed(items), (i for i in items), map(str, items)
+    found = 3 in backwards, 2 in made, "3" in mapped
+    return x + 1, found, list(backwards), next(made), list(mapped), 4 in items, 5 in iter(items)

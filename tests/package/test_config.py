@@ -8,7 +8,7 @@ from framegraft import config, exc, log
 
 def test_defaults_are_the_documented_ones():
     assert config.cache_size_limit == 64
-    assert config.automatic_dynamic_shapes and not config.specialize_int and config.guard_nn_modules and not config.suppress_errors
+    assert config.automatic_dynamic_shapes and not config.specialize_int and not config.suppress_errors
     assert framegraft.config is config and config.config is config
 
 

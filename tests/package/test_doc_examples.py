@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-PAGES = ["dynamic_shapes.md"]
+PAGES = ["dynamic_shapes.md", "export.md", "training.md"]
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
 
 

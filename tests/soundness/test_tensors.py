@@ -244,3 +244,10 @@ def test_version_counter(C):
 
     c = C(f)
     return go(c, False), go(c, True)
+
+
+@probe
+def test_signs_of_complex_zeros(C):
+    c = C(lambda x, v: (x * v, x + v))
+    values = (1j, 0j, -0j, complex(0.0, -0.0), complex(-0.0, 1), complex(0, -2), complex(1, float("inf")), complex(float("nan"), 0), 2 - 3j)
+    return [[repr(t.tolist()) for t in c(X(), v)] for v in values]

@@ -1,5 +1,7 @@
 """framegraft.export: one flat graph, its guards and specs; errors that list every break."""
 
+import types
+
 import pytest
 import torch
 import torch.nn as nn
@@ -77,6 +79,42 @@ def test_what_cannot_be_exported():
         framegraft.export(lambda x: 3, torch.ones(2))
     with pytest.raises(exc.ExportError, match="returns a type"):
         framegraft.export(lambda x: (x + 1, object), torch.ones(2))
+
+
+CHANGES = {
+    "append": lambda x, box: box["list"].append(x + 1),
+    "extend": lambda x, box: box["list"].extend([x + 1]),
+    "update": lambda x, box: box.update(new=x * 2),
+    "pop": lambda x, box: (x + box["list"].pop(), 1)[1],
+    "add": lambda x, box: box["set"].add(int((x + 1).shape[0])),
+    "setattr": lambda x, box: setattr(box["object"], "value", x + 1),
+    "next": lambda x, box: x * next(box["iterator"]),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changes_of_objects_are_refused_before_they_are_made(name):
+    thing = types.SimpleNamespace(value=1)
+    box = {"list": [1.0], "set": {1}, "object": thing, "iterator": iter([2, 3])}
+
+    def f(x, box):
+        CHANGES[name](x, box)
+        return x * 2
+
+    with pytest.raises(exc.ExportError, match="changes objects outside"):
+        framegraft.export(f, torch.ones(2), box)
+    assert (box["list"], box["set"], thing.value, list(box)) == ([1.0], {1}, 1, ["list", "set", "object", "iterator"])
+
+
+def test_objects_made_inside_may_change():
+    def f(x):
+        parts, table = [], {}
+        for i in range(3):
+            parts.append(x * i)
+            table.update({i: x + i})
+        return torch.stack(parts) + table[1]
+
+    assert torch.equal(framegraft.export(f, torch.ones(2))(torch.ones(2)), f(torch.ones(2)))
 
 
 def test_methods_and_compiled_functions():

@@ -1,6 +1,6 @@
 """One of the processes that test_distributed.py starts with torchrun: trains with DistributedDataParallel and prints its losses.
 
-Arguments: a backend, or "none" for eager mode.
+Arguments: a backend, or "none" for eager mode; "split" to have graphs end where buckets of gradients do.
 """
 
 import json
@@ -30,7 +30,20 @@ class Net(nn.Module):
         return self.head(self.norm(x))
 
 
+def compiled_parts(loss):
+    """Nodes of the autograd graph that are compiled graphs."""
+    seen, waiting = set(), [loss.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            waiting.extend(following for following, _ in node.next_functions)
+    return sum("CompiledFunction" in type(node).__name__ for node in seen)
+
+
 def main() -> None:
+    framegraft.config.split_ddp_graphs = "split" in sys.argv
+    parts = []
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     rank = dist.get_rank()
@@ -46,6 +59,7 @@ def main() -> None:
             x, y = torch.randn(6, 8), torch.randint(0, 3, (6,))
             optimizer.zero_grad()
             loss = F.cross_entropy(run(x), y)
+            parts.append(compiled_parts(loss))
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
@@ -55,7 +69,7 @@ def main() -> None:
         assert both[0] == both[1], "the replicas differ"
         losses.append(checksum.item())
     graphs = framegraft.stats()["graphs"]
-    print("RESULT " + json.dumps({"rank": rank, "losses": losses, "graphs": graphs}), flush=True)
+    print("RESULT " + json.dumps({"rank": rank, "losses": losses, "graphs": graphs, "parts": parts}), flush=True)
     dist.destroy_process_group()
 
 

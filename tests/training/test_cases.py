@@ -38,6 +38,10 @@ def test_eager(name, expected):
     torch.testing.assert_close(got, expected(name), rtol=0, atol=0)
 
 
+def test_autograd_function_is_one_node():
+    train(CASES["autograd function"], lambda f: framegraft.compile(f, backend="eager", fullgraph=True))
+
+
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("aot_eager_decomp_partition", marks=pytest.mark.slow)])
 def test_aot(name, backend, expected):

@@ -226,3 +226,68 @@ def test_gradient_that_does_not_fit(value):
             return type(error).__name__, str(error), w.grad
 
     assert framegraft.testing.same(outcome(framegraft.compile(f, backend="eager")), outcome(f))
+
+
+def test_a_whole_step_breaks_at_backward_only():
+    model = net()
+    optimizer = optim.Adam(model.parameters(), lr=0.1)
+    scheduler = optim.lr_scheduler.StepLR(optimizer, 1, 0.5)  # wraps optimizer.step
+
+    def step(x):
+        optimizer.zero_grad(set_to_none=False)
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    compiled = framegraft.compile(step, backend="eager")
+    for _ in range(4):
+        compiled(torch.randn(3, 4))
+        scheduler.step()
+    assert all(reason.startswith("autograd_in_trace: Tensor.backward") for reason in framegraft.break_reasons())
+
+
+def test_lbfgs_bit_for_bit():
+    """Its updates have a tensor as alpha: kernels multiply and add with one rounding."""
+    def train(wrap):
+        model = net()
+        optimizer = optim.LBFGS(model.parameters(), lr=0.5, max_iter=3)
+        x, y = torch.randn(8, 4), torch.randn(8, 2)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(x), y)
+            loss.backward()
+            return loss
+
+        step = wrap(lambda: optimizer.step(closure))
+        return [step().detach() for _ in range(3)], state_of(model, optimizer)[0]
+
+    torch.manual_seed(0)
+    got = train(lambda f: framegraft.compile(f, backend="eager"))
+    torch.manual_seed(0)
+    differ(got, train(lambda f: f))
+
+
+@pytest.mark.parametrize("name", ["sgd momentum", "sgd foreach", "adam", "adamw foreach", "rmsprop", "nadam"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, pytest.mark.inductor])])
+def test_a_rate_that_changes_with_each_step_costs_no_captures(name, backend):
+    def train(wrap):
+        model = net()
+        optimizer = OPTIMIZERS[name](list(model.parameters()))
+        scheduler = optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=10)  # changes rate and momentum
+        step = wrap(optimizer.step)
+        torch.manual_seed(0)
+        for _ in range(6):
+            optimizer.zero_grad()
+            model(torch.randn(3, 4)).square().mean().backward()
+            step()
+            scheduler.step()
+        return state_of(model, optimizer)
+
+    counter = framegraft.testing.CompileCounterWithBackend(backend)
+    got = train(lambda f: framegraft.compile(f, backend=counter))
+    exact = backend == "eager" and name != "nadam"
+    torch.testing.assert_close(got, train(lambda f: f), rtol=0 if exact else 1e-4, atol=0 if exact else 1e-6)
+    assert framegraft.stats()["graphs"] <= 3

@@ -14,7 +14,9 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 
 from .eager import warn_ignored
+from .parts import compile_parts
 from .tracing import backend_context, symbolic_inputs
+from .twice import twice_differentiable
 
 
 def boxed_nop(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
@@ -31,8 +33,12 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
     settings.setdefault("bw_compiler", forward)
     settings.setdefault("inference_compiler", forward)
     settings.setdefault("keep_inference_input_mutations", True)
-    with backend_context(gm):
-        return aot_module_simplified(gm, symbolic_inputs(gm, example_inputs), **settings)
+
+    def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        with backend_context(part):
+            return twice_differentiable(aot_module_simplified(part, symbolic_inputs(part, inputs), **settings), part)
+
+    return compile_parts(gm, example_inputs, one)
 
 
 def aot_eager(

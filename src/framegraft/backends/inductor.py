@@ -12,7 +12,9 @@ from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
 
 from ..errors import ConfigError
+from .parts import compile_parts
 from .tracing import backend_context, own_copy, symbolic_inputs
+from .twice import twice_differentiable
 
 
 class InductorBackend:
@@ -24,12 +26,15 @@ class InductorBackend:
         self.config_patches = dict(config_patches or {})
 
     def __call__(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        return compile_parts(gm, example_inputs, self._compile)
+
+    def _compile(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         with backend_context(gm):
             # compile_fx takes ownership of the graph and rewrites it
             inputs = symbolic_inputs(gm, example_inputs)
             compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=self.config_patches or None)
         # It comes wrapped to keep the other frame evaluation hook out, at a cost per call; ours skips torch's frames.
-        return getattr(compiled, "_torchdynamo_orig_callable", compiled)
+        return twice_differentiable(getattr(compiled, "_torchdynamo_orig_callable", compiled), gm)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, InductorBackend) and self.config_patches == other.config_patches

@@ -53,7 +53,7 @@ def _fresh_mode(mode: FakeTensorMode) -> FakeTensorMode:
     )
 
 
-def wants_fixed_floats(error: BaseException | None) -> bool:
+def refuses_floats(error: BaseException | None) -> bool:
     """Whether a compiler failed because it has no way to take floats as inputs of this graph."""
     if type(error).__name__ != "TensorifyScalarRestartAnalysis":
         return False
@@ -69,17 +69,26 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
     """
     context = TracingContext.try_get()
     mode = None if context is None else context.fake_mode
-    if mode is None or mode.shape_env is None:
+    if mode is None:
         return list(example_inputs)
     placeholders = [n for n in gm.graph.nodes if n.op == "placeholder"]
     made = []
     for node, value in zip(placeholders, example_inputs, strict=True):
-        if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor):
+        if isinstance(value, FakeTensor):
+            value = value if value.fake_mode is mode else _stand_in(mode, value)
+        elif isinstance(value, torch.Tensor) and mode.shape_env is not None:
             value = to_fake(mode, value, node.meta.get("extents"))
             if "carries" in node.meta:
                 value.item_memo = node.meta["carries"]
         made.append(value)
     return made
+
+
+def _stand_in(mode: FakeTensorMode, value: torch.Tensor) -> torch.Tensor:
+    """What one part of a graph hands to the next, as ``mode`` sees it."""
+    with mode:
+        return torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device,
+                                   requires_grad=value.requires_grad)
 
 
 def own_copy(gm: GraphModule) -> GraphModule:

@@ -51,14 +51,13 @@ typedef struct _PyInterpreterFrame FgFrame;
 /* Half of the frames that may be nested are used up. From 3.12 on, calls that an evaluator sees take of the C stack, too,
    which has a limit of its own. */
 #if PY_VERSION_HEX >= 0x030D0000
-#define FG_C_STACK_LOW(t) ((t)->c_recursion_remaining < Py_C_RECURSION_LIMIT / 2)
+#define FG_C_LIMIT Py_C_RECURSION_LIMIT
 #elif PY_VERSION_HEX >= 0x030C0000
-#define FG_C_STACK_LOW(t) ((t)->c_recursion_remaining < C_RECURSION_LIMIT / 2)
-#else
-#define FG_C_STACK_LOW(t) false
+#define FG_C_LIMIT C_RECURSION_LIMIT
 #endif
 #if PY_VERSION_HEX >= 0x030C0000
-#define FG_RECURSION_LOW(t) ((t)->py_recursion_remaining < (t)->py_recursion_limit / 2 || FG_C_STACK_LOW(t))
+#define FG_RECURSION_LOW(t) \
+    ((t)->py_recursion_remaining < (t)->py_recursion_limit / 2 || (t)->c_recursion_remaining < FG_C_LIMIT / 2)
 #else
 #define FG_RECURSION_LOW(t) ((t)->recursion_remaining < (t)->recursion_limit / 2)
 #endif

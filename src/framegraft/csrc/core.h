@@ -43,6 +43,8 @@ void fg_inputs_clear(FgInputs *inputs);
    inputs, if given: filled where all guards hold. */
 Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn, PyObject **value,
                           FgInputs *inputs);
+/* What all nodes give, a list; None where a guard fails. */
+PyObject *fg_program_values(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn);
 
 /* -- cache (cache.c) */
 typedef struct {

@@ -389,6 +389,14 @@ static PyObject *program_explain(PyObject *self, PyObject *args)
     return Py_BuildValue("nN", failed, value);
 }
 
+static PyObject *program_values(PyObject *self, PyObject *args)
+{
+    PyObject *tuple, *fn;
+    if (!parse_call(args, &tuple, &fn))
+        return NULL;
+    return fg_program_values(self, &PyTuple_GET_ITEM(tuple, 0), PyTuple_GET_SIZE(tuple), (PyFunctionObject *)fn);
+}
+
 static PyObject *program_costs(PyObject *self, PyObject *args)
 {
     PyObject *tuple, *fn;
@@ -427,9 +435,12 @@ static Py_ssize_t program_len(PyObject *self)
 static PyMethodDef program_methods[] = {
     {"check", program_check, METH_VARARGS, "check(args, fn): whether every guard holds."},
     {"explain", program_explain, METH_VARARGS, "explain(args, fn): None, or (guard, value) of the first that fails."},
+    {"values", program_values, METH_VARARGS,
+     "values(args, fn): what each node gives, MISSING where there is nothing; None where a guard fails."},
     {"costs", program_costs, METH_VARARGS,
-     "costs(args, fn, rounds=1000): [(phase, node, guard, nanoseconds)] of a run whose guards hold. What is proven by facts is one\n"
-     "item, whose node is their number; the others are steps, each made again at every call."},
+     "costs(args, fn, rounds=1000): [(phase, node, guard, nanoseconds)] of a run whose guards hold. \"first\" and \"last\" are\n"
+     "steps, each made again at every call, before the facts and after them. Facts are one item for each kind (\"roots\": of the\n"
+     "frame; \"words\": of memory; \"tensors\"; \"others\"), without a guard; node is how many there are."},
     {NULL, NULL, 0, NULL}};
 static PyGetSetDef program_getset[] = {{"dead", program_dead, NULL, "An object that it relies on has died.", NULL},
                                        {NULL, NULL, NULL, NULL, NULL}};

@@ -194,8 +194,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     if (throwing || passing == frame || !needs_hook(thread.mode) || (code->co_flags & wanted) != wanted || code->co_flags & unwanted ||
         !FG_FRAME_AT_START(frame))
         return next(ts, frame, throwing);
-    if (FG_C_STACK_LOW(ts))
-        return skip_deep(ts, frame, throwing); /* unseen, the calls take nothing of it */
+    if (FG_RECURSION_LOW(ts)) /* captured, a call may take two frames and some of the C stack */
+        return skip_deep(ts, frame, throwing);
     FgExtra *extra = fg_extra(code, false);
     if ((extra && extra->skip) || (!extra && thread.mode == FG_RUN_ONLY))
         return skip(ts, frame, throwing, extra);

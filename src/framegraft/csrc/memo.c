@@ -16,7 +16,7 @@ version proves that nothing changed. */
 #include "structmember.h"
 #include <string.h>
 
-enum { VOLATILE = 4 };
+enum { VOLATILE = 4, FEW_RECENT = 32 };
 
 void fg_memo_free(Memo *m)
 {
@@ -26,6 +26,15 @@ void fg_memo_free(Memo *m)
         PyMem_Free(m->alias[i].table);
         PyMem_Free(m->alias[i].others);
     }
+    for (Py_ssize_t i = 0; i < m->helds; i++)
+        Py_DECREF(m->held[i]);
+    PyMem_Free(m->held);
+    PyMem_Free(m->input);
+    PyMem_Free(m->word);
+    PyMem_Free(m->first_word);
+    PyMem_Free(m->root);
+    PyMem_Free(m->tensor);
+    PyMem_Free(m->rest);
     PyMem_Free(m->fact);
     PyMem_Free(m->packed);
     PyMem_Free(m->early);
@@ -239,9 +248,13 @@ static bool prove(Program *p, Memo *m, Py_ssize_t i)
         version_fact(m, F_LOOKUP, i, parent->last);
         return true;
     case A_ATTR:
-        slot = v && typed(parent) ? slot_of(parent->last, node->arg) : NULL;
+        slot = v ? slot_of(parent->last, node->arg) : NULL;
         if (!slot)
             return false;
+        if (!typed(parent)) { /* with its version, the class is that one and not another in its place */
+            add_fact(m, F_TYPE, i, RUN_UNKNOWN, parent->last, &f);
+            f->as.type = Py_TYPE(parent->last);
+        }
         version_fact(m, F_CLASS, i, (PyObject *)Py_TYPE(parent->last));
         slot_fact(m, i, slot);
         return true;
@@ -286,12 +299,26 @@ static void late_step(Memo *m, Py_ssize_t node, Check *check)
     m->late[m->lates++].check = check;
 }
 
+/* Whether the check always holds for the one object that the node was proven to have. What has no address of its own
+   for as long as it is wanted is held. */
+static bool settled(const Node *node, Memo *m, const Check *c)
+{
+    PyObject *v = node->last;
+    if (c->kind == C_EQ && c->simple && fg_is_simple(v)) {
+        m->held[m->helds++] = Py_NewRef(v);
+        return true;
+    }
+    return c->kind == C_PRESENT || (c->kind == C_ID && (!c->weak || (node->access == A_CONST && c->payload == node->arg)));
+}
+
 /* The fact or late step for one check of a fixed node's object. */
 static void state_check(Node *node, Memo *m, Py_ssize_t i, Check *c)
 {
     PyObject *v = node->last;
     bool pure = fg_is_pure(c, v);
     Fact *f;
+    if (settled(node, m, c))
+        return;
     if (!pure || fg_looks_around(c)) {
         m->python |= !pure;
         late_step(m, i, c);
@@ -430,6 +457,18 @@ static bool still_true(Node *node, PyObject *base, const FgFrameView *view)
     return same;
 }
 
+/* What tells entries apart, mostly arguments, comes before torch's state, which is mostly the same for all of them. */
+static void state_last(const Program *p, Memo *m)
+{
+    for (Py_ssize_t i = 0; i + 1 < m->earlies; i++)
+        if (p->nodes[m->early[i].node].access == A_STATE) {
+            Step state = m->early[i];
+            memmove(&m->early[i], &m->early[i + 1], sizeof state * (size_t)(m->earlies - i - 1));
+            m->early[m->earlies - 1] = state;
+            return;
+        }
+}
+
 static bool fill(Program *p, Memo *m, const FgFrameView *view, PyObject *const *values)
 {
     if (!index_children(p, m))
@@ -448,6 +487,7 @@ static bool fill(Program *p, Memo *m, const FgFrameView *view, PyObject *const *
             return false;
         state_checks(p, m, i);
     }
+    state_last(p, m);
     for (Py_ssize_t k = 0; k < m->lates; k++) {
         Check *c = m->late[k].check;
         Node *node = &p->nodes[m->late[k].node];
@@ -463,21 +503,44 @@ static bool fill(Program *p, Memo *m, const FgFrameView *view, PyObject *const *
     return true;
 }
 
-/* What tensors are compared with lies in one piece, in the order of the facts. */
+/* What tensors are compared with. There are few different ones, however many tensors: they are to stay in the cache. */
 static bool pack(Memo *m)
 {
-    m->packed = PyMem_Malloc(m->packed_size + 1);
+    FgPacked *recent[FEW_RECENT] = {NULL};
+    int next = 0;
+    m->packed = PyMem_Calloc(m->packed_size + 1, 1);
     if (!m->packed)
         return false;
     char *place = m->packed;
-    for (Py_ssize_t i = 0; i < m->facts; i++)
-        if (m->fact[i].op == F_TENSOR) {
-            PyObject *spec = m->fact[i].as.check->payload;
-            fg_pack(spec, (FgPacked *)place);
-            m->fact[i].as.packed = (FgPacked *)place;
-            place += fg_packed_size(spec);
+    for (Py_ssize_t i = 0; i < m->facts; i++) {
+        if (m->fact[i].op != F_TENSOR)
+            continue;
+        PyObject *spec = m->fact[i].as.check->payload;
+        FgPacked *made = (FgPacked *)place, *equal = NULL;
+        size_t size = fg_packed_size(spec);
+        fg_pack(spec, made);
+        for (int k = 0; !equal && k < FEW_RECENT && recent[k]; k++)
+            if (recent[k]->ndim == made->ndim && memcmp(recent[k], made, size) == 0)
+                equal = recent[k];
+        m->fact[i].as.packed = equal ? equal : made;
+        if (!equal) {
+            recent[next++ % FEW_RECENT] = made;
+            place += size;
         }
+        else
+            memset(place, 0, size); /* the padding of the next one is compared, too */
+    }
     return true;
+}
+
+static bool note_inputs(const Program *p, Memo *m)
+{
+    m->input = PyMem_Malloc(sizeof *m->input * (size_t)(p->inputs_n + 1));
+    for (Py_ssize_t i = 0; m->input && i < p->inputs_n; i++) {
+        const Node *node = &p->nodes[p->inputs[i]];
+        m->input[i] = node->fixed ? node->last : NULL;
+    }
+    return m->input != NULL;
 }
 
 void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
@@ -503,14 +566,15 @@ void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
     m->early = PyMem_Calloc(n, sizeof *m->early);
     m->late = PyMem_Calloc(n + checks, sizeof *m->late);
     m->keep = PyMem_Calloc(n + checks + slots, sizeof *m->keep);
+    m->held = PyMem_Calloc(checks + 1, sizeof *m->held);
     m->alias = PyMem_Calloc(aliases + 1, sizeof *m->alias);
     m->first = PyMem_Calloc(n + 1, sizeof *m->first);
     m->child = PyMem_Calloc(n, sizeof *m->child);
-    if (m->fact && m->early && m->late && m->keep && m->alias && m->first && m->child && fill(p, m, view, values)) {
+    if (m->fact && m->early && m->late && m->keep && m->held && m->alias && m->first && m->child && fill(p, m, view, values)) {
         /* Facts are many and stay: the rest of the room is given back. */
         Fact *fitting = PyMem_Realloc(m->fact, (size_t)(m->facts + 1) * sizeof *fitting);
         m->fact = fitting ? fitting : m->fact;
-        if (pack(m)) {
+        if (pack(m) && note_inputs(p, m) && fg_words_build(p, m)) {
             p->memo = m;
             return;
         }

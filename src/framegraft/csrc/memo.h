@@ -21,6 +21,17 @@ typedef struct {
     } as;
 } Fact;
 
+/* A word of memory that must have the value. */
+typedef struct {
+    const void *at;
+    uint64_t value;
+} Word;
+
+typedef struct {
+    PyObject *obj;
+    const FgPacked *packed;
+} TensorFact;
+
 /* A node to reach and check (check NULL), or one check of a node that is fixed. */
 typedef struct {
     int node;
@@ -38,14 +49,55 @@ typedef struct {
 struct Memo {
     Py_ssize_t facts, earlies, lates, keeps, aliases, places;
     Fact *fact;
-    char *packed; /* of F_TENSOR facts, in their order */
+    Word *word;      /* words.c: what most facts come down to, in their order */
+    int *first_word; /* of fact i: word[first_word[i]] to word[first_word[i + 1] - 1] */
+    int *root;       /* facts about what hangs off the frame */
+    TensorFact *tensor;
+    int *rest;       /* the other facts that are no words */
+    Py_ssize_t words, roots, tensors, rests;
+    char *packed; /* of F_TENSOR facts; equal ones are one */
     size_t packed_size;
+    PyObject **input; /* the program's inputs that are fixed, NULL for the others; borrowed */
+    PyObject **held;  /* plain values: while they live, nothing else has their address */
+    Py_ssize_t helds;
     Step *early, *late;
     int *keep;           /* fixed nodes whose objects late steps use */
     Alias *alias;
     int *first, *child;  /* children of node i: child[first[i]] to child[first[i + 1] - 1] */
     bool python;         /* late steps may run Python code */
 };
+
+/* words.c. Builds word, first_word, root, tensor and rest for facts that hold; false where memory ran out. */
+bool fg_words_build(const Program *p, Memo *m);
+/* The fact holds, but not its words: the words as they are now. */
+void fg_words_renew(const Program *p, Memo *m, Py_ssize_t fact);
+
+static inline bool fg_word_holds(const Word *w)
+{
+    return FG_READ(uint64_t, w->at, 0) == w->value;
+}
+
+static inline bool fg_words_hold(const Memo *m)
+{
+    const Word *w = m->word, *end = w + m->words;
+    for (; end - w >= 4; w += 4) /* each proves that the next one may be read: they cannot be compared at once */
+        if (!fg_word_holds(w) || !fg_word_holds(w + 1) || !fg_word_holds(w + 2) || !fg_word_holds(w + 3))
+            return false;
+    for (; w < end; w++)
+        if (!fg_word_holds(w))
+            return false;
+    return true;
+}
+
+static inline bool fg_tensors_hold(const Memo *m)
+{
+    const FgOffsets at = fg_at;
+    for (const TensorFact *t = m->tensor, *end = t + m->tensors; t < end; t++)
+        if (!fg_packed_matches_at(t->packed, t->obj, &at))
+            return false;
+    return true;
+}
+
 /* A key or a position of a dict: its version proves what is there. */
 static inline bool fg_is_key(enum Access a)
 {

@@ -98,22 +98,60 @@ static bool fact_holds(Program *p, Fact *f, const FgFrameView *view)
     case F_LEN:
         return PyDict_GET_SIZE(f->obj) == f->as.n;
     case F_TENSOR:
-        return fg_packed_matches(f->as.packed, f->obj);
+        return fg_packed_matches_at(f->as.packed, f->obj, &fg_at);
     default:
         return fg_holds(f->as.check, f->obj, NULL) == 1;
     }
 }
 
-static Py_ssize_t run_facts(Program *p, const FgFrameView *view)
+/* One by one, in their order: which does not hold, or all do, though a word has another value than it had. */
+static Py_ssize_t run_each_fact(Program *p, const FgFrameView *view)
 {
-    Fact *f = p->memo->fact, *end = f + p->memo->facts;
-    for (; f < end; f++)
+    Memo *m = p->memo;
+    for (Py_ssize_t i = 0; i < m->facts; i++) {
+        Fact *f = &m->fact[i];
         if (!fact_holds(p, f, view)) {
             if (f->id == RUN_UNKNOWN && p->suspect < 0)
                 p->suspect = f->node;
             return f->id;
         }
+        fg_words_renew(p, m, i);
+    }
     return RUN_HOLDS;
+}
+
+static bool all_hold(Program *p, const int *fact, Py_ssize_t n, const FgFrameView *view)
+{
+    for (Py_ssize_t i = 0; i < n; i++)
+        if (!fact_holds(p, &p->memo->fact[fact[i]], view))
+            return false;
+    return true;
+}
+
+static bool roots_hold(Program *p, const FgFrameView *view)
+{
+    return all_hold(p, p->memo->root, p->memo->roots, view);
+}
+
+static bool words_hold(Program *p, const FgFrameView *view)
+{
+    return fg_words_hold(p->memo);
+}
+
+static bool tensors_hold(Program *p, const FgFrameView *view)
+{
+    return fg_tensors_hold(p->memo);
+}
+
+static bool rest_holds(Program *p, const FgFrameView *view)
+{
+    return all_hold(p, p->memo->rest, p->memo->rests, view);
+}
+
+static Py_ssize_t run_facts(Program *p, const FgFrameView *view)
+{
+    bool hold = roots_hold(p, view) && words_hold(p, view) && tensors_hold(p, view) && rest_holds(p, view);
+    return hold ? RUN_HOLDS : run_each_fact(p, view);
 }
 
 static inline PyObject *value_of(const Program *p, PyObject *const *values, Py_ssize_t i)
@@ -215,10 +253,8 @@ static bool hand_out_fixed(const Program *p, FgInputs *inputs)
 {
     if (!fg_inputs_reserve(inputs, p))
         return false;
-    for (Py_ssize_t i = 0; i < p->inputs_n; i++) {
-        const Node *node = &p->nodes[p->inputs[i]];
-        inputs->items[i] = node->fixed ? Py_XNewRef(node->last) : NULL;
-    }
+    for (Py_ssize_t i = 0; i < p->inputs_n; i++)
+        inputs->items[i] = Py_XNewRef(p->memo->input[i]);
     return true;
 }
 
@@ -282,8 +318,16 @@ static Py_ssize_t guard_of(const Program *p, const Step *s)
 
 enum { BATCH = 16 };
 
+static int add_item(const char *phase, Py_ssize_t node, Py_ssize_t guard, double ns, PyObject *out)
+{
+    PyObject *item = Py_BuildValue("snnd", phase, node, guard, ns);
+    int ok = item ? PyList_Append(out, item) : -1;
+    Py_XDECREF(item);
+    return ok;
+}
+
 /* One step, `rounds` times or more, after a run has filled `values` with what came before it. */
-static int add_step(Program *p, const FgFrameView *view, PyObject **values, const Step *s, int rounds, const char *kind, PyObject *out)
+static int add_step(Program *p, const FgFrameView *view, PyObject **values, const Step *s, int rounds, const char *phase, PyObject *out)
 {
     double best = 1e30;
     Py_ssize_t result = RUN_HOLDS;
@@ -296,46 +340,60 @@ static int add_step(Program *p, const FgFrameView *view, PyObject **values, cons
         }
         best = Py_MIN(best, (now_ns() - start) / BATCH);
     }
-    if (result == RUN_ERROR)
+    return result == RUN_ERROR ? -1 : add_item(phase, s->node, guard_of(p, s), best, out);
+}
+
+/* All facts of one kind. */
+static int add_facts(Program *p, const FgFrameView *view, bool (*hold)(Program *, const FgFrameView *), Py_ssize_t count, int rounds,
+                     const char *phase, PyObject *out)
+{
+    double best = 1e30;
+    bool all = true;
+    for (int i = 0; i < rounds && all; i += BATCH) {
+        double start = now_ns();
+        for (int k = 0; k < BATCH && all; k++)
+            all = hold(p, view);
+        best = Py_MIN(best, (now_ns() - start) / BATCH);
+    }
+    return count ? add_item(phase, count, -1, best, out) : 0;
+}
+
+static int add_phases(Program *p, const FgFrameView *view, PyObject **values, int rounds, PyObject *out)
+{
+    const Memo *m = p->memo;
+    for (Py_ssize_t i = 0; i < m->earlies; i++)
+        if (add_step(p, view, values, &m->early[i], rounds, "first", out) < 0)
+            return -1;
+    Py_ssize_t plain = m->facts - m->roots - m->tensors - m->rests;
+    if (run_facts(p, view) != RUN_HOLDS) /* what ran first is Python code, and has changed something */
+        return 0;
+    if (add_facts(p, view, roots_hold, m->roots, rounds, "roots", out) < 0 ||
+        add_facts(p, view, words_hold, plain, rounds, "words", out) < 0 ||
+        add_facts(p, view, tensors_hold, m->tensors, rounds, "tensors", out) < 0 ||
+        add_facts(p, view, rest_holds, m->rests, rounds, "others", out) < 0)
         return -1;
-    PyObject *item = Py_BuildValue("snnd", kind, (Py_ssize_t)s->node, guard_of(p, s), best);
-    int ok = item ? PyList_Append(out, item) : -1;
-    Py_XDECREF(item);
+    int ok = 0;
+    for (Py_ssize_t i = 0; i < m->keeps; i++)
+        Py_INCREF(p->nodes[m->keep[i]].last);
+    for (Py_ssize_t i = 0; ok == 0 && i < m->lates; i++)
+        ok = add_step(p, view, values, &m->late[i], rounds, "last", out);
+    for (Py_ssize_t i = 0; i < m->keeps; i++)
+        Py_DECREF(p->nodes[m->keep[i]].last);
     return ok;
 }
 
 PyObject *fg_memo_costs(Program *p, const FgFrameView *view, int rounds)
 {
-    Memo *m = p->memo;
-    PyObject *out = PyList_New(0), **values = PyMem_Calloc((size_t)m->places + 1, sizeof *values);
+    Py_ssize_t places = p->memo->places;
+    PyObject *out = PyList_New(0), **values = PyMem_Calloc((size_t)places + 1, sizeof *values);
     if (!out || !values) {
         PyMem_Free(values);
         Py_XDECREF(out);
         return PyErr_NoMemory();
     }
     p->running++;
-    int ok = 0;
-    for (Py_ssize_t i = 0; ok == 0 && i < m->earlies; i++)
-        ok = add_step(p, view, values, &m->early[i], rounds, "first", out);
-    Py_ssize_t result = RUN_HOLDS;
-    double best = 1e30;
-    for (int i = 0; ok == 0 && i < rounds && result == RUN_HOLDS; i++) {
-        double start = now_ns();
-        result = run_facts(p, view);
-        best = Py_MIN(best, now_ns() - start);
-    }
-    if (ok == 0) {
-        PyObject *item = Py_BuildValue("snnd", "facts", m->facts, (Py_ssize_t)-1, best);
-        ok = item ? PyList_Append(out, item) : -1;
-        Py_XDECREF(item);
-    }
-    for (Py_ssize_t i = 0; i < m->keeps; i++)
-        Py_INCREF(p->nodes[m->keep[i]].last);
-    for (Py_ssize_t i = 0; ok == 0 && result == RUN_HOLDS && i < m->lates; i++)
-        ok = add_step(p, view, values, &m->late[i], rounds, "last", out);
-    for (Py_ssize_t i = 0; i < m->keeps; i++)
-        Py_DECREF(p->nodes[m->keep[i]].last);
-    for (Py_ssize_t i = 0; i < m->places; i++)
+    int ok = add_phases(p, view, values, rounds, out);
+    for (Py_ssize_t i = 0; i < places; i++)
         Py_XDECREF(values[i]);
     p->running--;
     PyMem_Free(values);

@@ -87,7 +87,7 @@ int fg_tensor_extent(PyObject *value, bool stride, int dim, int64_t *out)
         int64_t ndim = impl ? FG_READ(int64_t, impl, fg_at.ndim) : 0;
         if (dim >= ndim)
             return 0;
-        const int64_t *strides, *sizes = fg_sizes_of(impl, ndim, &strides);
+        const int64_t *strides, *sizes = fg_sizes_of(impl, ndim, &strides, &fg_at);
         *out = stride ? strides[dim] : sizes[dim];
         return 1;
     }
@@ -128,14 +128,14 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     s->keys = FG_READ(uint64_t, impl, fg_at.keys);
     s->dtype = FG_READ(uint16_t, impl, fg_at.dtype);
     s->device = FG_READ(uint16_t, impl, fg_at.device);
-    s->requires_grad = fg_grad_of(impl);
+    s->requires_grad = fg_grad_of(impl, &fg_at);
     s->ndim = FG_READ(int64_t, impl, fg_at.ndim);
     s->sizes = PyMem_Malloc(sizeof(int64_t) * (size_t)(2 * s->ndim + 1));
     if (!s->sizes) {
         Py_DECREF(s);
         return PyErr_NoMemory();
     }
-    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides, &fg_at);
     memcpy(s->sizes, sizes, sizeof(int64_t) * (size_t)s->ndim);
     memcpy(s->sizes + s->ndim, strides, sizeof(int64_t) * (size_t)s->ndim);
     if (forget(s) < 0) {
@@ -161,9 +161,9 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
     const char *impl = FG_READ(const char *, value, fg_at.cdata);
     if (!impl || FG_READ(uint64_t, impl, fg_at.keys) != s->keys || FG_READ(uint16_t, impl, fg_at.dtype) != s->dtype ||
         FG_READ(uint16_t, impl, fg_at.device) != s->device || FG_READ(int64_t, impl, fg_at.ndim) != s->ndim ||
-        fg_grad_of(impl) != s->requires_grad)
+        fg_grad_of(impl, &fg_at) != s->requires_grad)
         return 0;
-    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides, &fg_at);
     for (int64_t i = 0; i < s->ndim; i++)
         if ((sizes[i] != s->sizes[i] && s->sizes[i] != FG_ANY) || (strides[i] != s->sizes[s->ndim + i] && s->sizes[s->ndim + i] != FG_ANY))
             return 0;
@@ -199,7 +199,7 @@ PyObject *fg_tensor_info(PyObject *self, PyObject *t)
     if (!impl)
         return NULL;
     int64_t n = FG_READ(int64_t, impl, fg_at.ndim);
-    const int64_t *strides, *sizes = fg_sizes_of(impl, n, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, n, &strides, &fg_at);
     PyObject *a = PyTuple_New(n), *b = PyTuple_New(n);
     for (int64_t i = 0; a && b && i < n; i++) {
         PyObject *x = PyLong_FromLongLong(sizes[i]), *y = PyLong_FromLongLong(strides[i]);
@@ -218,7 +218,7 @@ PyObject *fg_tensor_info(PyObject *self, PyObject *t)
         return NULL;
     }
     return Py_BuildValue("KiiNNN", (unsigned long long)FG_READ(uint64_t, impl, fg_at.keys), (int)FG_READ(uint16_t, impl, fg_at.dtype),
-                         (int)FG_READ(uint16_t, impl, fg_at.device), PyBool_FromLong(fg_grad_of(impl)), a, b);
+                         (int)FG_READ(uint16_t, impl, fg_at.device), PyBool_FromLong(fg_grad_of(impl, &fg_at)), a, b);
 }
 
 static void spec_dealloc(PyObject *self)

@@ -18,18 +18,18 @@ extern FgOffsets fg_at;
         read_;         \
     })
 
-static inline const int64_t *fg_sizes_of(const char *impl, int64_t ndim, const int64_t **strides)
+static inline const int64_t *fg_sizes_of(const char *impl, int64_t ndim, const int64_t **strides, const FgOffsets *at)
 {
-    bool inlined = ndim <= fg_at.inlined;
-    const int64_t *s = inlined ? (const int64_t *)(impl + fg_at.ndim + 8) : FG_READ(const int64_t *, impl, fg_at.ndim + 8);
-    *strides = s + (inlined ? fg_at.inlined : ndim);
+    bool inlined = ndim <= at->inlined;
+    const int64_t *s = inlined ? (const int64_t *)(impl + at->ndim + 8) : FG_READ(const int64_t *, impl, at->ndim + 8);
+    *strides = s + (inlined ? at->inlined : ndim);
     return s;
 }
 
-static inline bool fg_grad_of(const char *impl)
+static inline bool fg_grad_of(const char *impl, const FgOffsets *at)
 {
-    const char *meta = FG_READ(const char *, impl, fg_at.meta);
-    return meta && (FG_READ(uint8_t, meta, fg_at.rg) || FG_READ(void *, meta, fg_at.grad_fn));
+    const char *meta = FG_READ(const char *, impl, at->meta);
+    return meta && (FG_READ(uint8_t, meta, at->rg) || FG_READ(void *, meta, at->grad_fn));
 }
 
 #define FG_ANY INT64_MIN /* in place of a size or stride that may be anything */
@@ -47,16 +47,17 @@ typedef struct {
 size_t fg_packed_size(PyObject *spec);
 void fg_pack(PyObject *spec, FgPacked *out);
 
-static inline bool fg_packed_matches(const FgPacked *s, PyObject *value)
+/* at: a copy of fg_at, which a loop over many tensors need not read again and again. */
+static inline bool fg_packed_matches_at(const FgPacked *s, PyObject *value, const FgOffsets *at)
 {
     if (Py_TYPE(value) != s->type)
         return false;
-    const char *impl = FG_READ(const char *, value, fg_at.cdata);
-    if (!impl || FG_READ(uint64_t, impl, fg_at.keys) != s->keys || FG_READ(uint16_t, impl, fg_at.dtype) != s->dtype ||
-        FG_READ(uint16_t, impl, fg_at.device) != s->device || FG_READ(int64_t, impl, fg_at.ndim) != s->ndim ||
-        fg_grad_of(impl) != s->requires_grad)
+    const char *impl = FG_READ(const char *, value, at->cdata);
+    if (!impl || FG_READ(uint64_t, impl, at->keys) != s->keys || FG_READ(uint16_t, impl, at->dtype) != s->dtype ||
+        FG_READ(uint16_t, impl, at->device) != s->device || FG_READ(int64_t, impl, at->ndim) != s->ndim ||
+        fg_grad_of(impl, at) != s->requires_grad)
         return false;
-    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides);
+    const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides, at);
     for (int64_t i = 0; i < s->ndim; i++)
         if ((sizes[i] != s->sizes[i] && s->sizes[i] != FG_ANY) ||
             (strides[i] != s->sizes[s->ndim + i] && s->sizes[s->ndim + i] != FG_ANY))

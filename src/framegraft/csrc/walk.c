@@ -526,6 +526,35 @@ static Py_ssize_t hand_out(Program *p, PyObject *const *values, FgInputs *inputs
     return all ? RUN_HOLDS : RUN_ERROR;
 }
 
+/* How many nodes were reached is in *reached; values: new references, of those. */
+static Py_ssize_t run_nodes(Program *p, const FgFrameView *view, PyObject **values, Py_ssize_t *reached)
+{
+    Py_ssize_t result = RUN_HOLDS, i = 0;
+    while (i < p->n && result == RUN_HOLDS) {
+        result = run_node(p, &p->nodes[i], view, values, &values[i]);
+        i++;
+    }
+    *reached = i;
+    return result;
+}
+
+PyObject *fg_program_values(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn)
+{
+    Program *p = (Program *)program;
+    FgFrameView view = {args, n, fn};
+    PyObject **values = PyMem_Malloc(sizeof *values * (size_t)(p->n + 1)), *out = NULL;
+    if (!values)
+        return PyErr_NoMemory();
+    Py_ssize_t reached, result = run_nodes(p, &view, values, &reached);
+    if (result == RUN_HOLDS && (out = PyList_New(p->n)))
+        for (Py_ssize_t i = 0; i < p->n; i++)
+            PyList_SET_ITEM(out, i, Py_NewRef(values[i] ? values[i] : fg_missing));
+    while (reached-- > 0)
+        Py_XDECREF(values[reached]);
+    PyMem_Free(values);
+    return result == RUN_HOLDS || result == RUN_ERROR ? out : Py_NewRef(Py_None);
+}
+
 static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value, FgInputs *inputs)
 {
     PyObject *small[256], **values = p->n <= 256 ? small : PyMem_Malloc(sizeof *values * (size_t)p->n);
@@ -533,11 +562,7 @@ static Py_ssize_t walk(Program *p, const FgFrameView *view, PyObject **value, Fg
         PyErr_NoMemory();
         return RUN_ERROR;
     }
-    Py_ssize_t result = RUN_HOLDS, i = 0;
-    while (i < p->n && result == RUN_HOLDS) {
-        result = run_node(p, &p->nodes[i], view, values, &values[i]);
-        i++;
-    }
+    Py_ssize_t i, result = run_nodes(p, view, values, &i);
     if (result == RUN_HOLDS)
         fg_memo_build(p, view, values);
     if (result == RUN_HOLDS && inputs)

@@ -43,6 +43,7 @@ from ..model.value import (
 from ..semantics.functions import PartialVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
+from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from ..tensor.torchops import StructVariable
 from .numbers import load_number
 from .resume import Suspended
@@ -63,25 +64,32 @@ def new_exception(cls: type, args: tuple, attrs: dict, cause: Any, context: Any,
 
     trace: where it was raised and what it passed, innermost first: (code, line); None is the calling frame's code.
     """
-    raised = bool(trace)
     made = cls.__new__(cls, *args)
     for base in cls.__mro__:
         init = base.__dict__.get("__init__")
         if isinstance(init, types.WrapperDescriptorType):  # the one written in C: StopIteration's keeps ``value``
             init(made, *args)
             break
-    made.__dict__.update(attrs)
-    if cause is not MISSING:
-        BaseException.__setattr__(made, "__cause__", cause)
-    if context is None and raised:
-        context = sys.exc_info()[1]  # what the caller was handling
-    if context is not None:
-        BaseException.__setattr__(made, "__context__", context)
+    complete_exception(made, attrs, cause, sys.exc_info()[1] if context is None and trace else context)
     here = sys._getframe(1)
     for code, line in trace:  # the interpreter relies on a caught exception having a traceback
         frame = here if code is None else _frame_of(code)
         BaseException.__setattr__(made, "__traceback__", types.TracebackType(made.__traceback__, frame, -1, line))
     return made
+
+
+def complete_exception(made: BaseException, attrs: dict, cause: Any, context: Any) -> None:
+    """What an exception refers to; called by transformed code where that leads back to the exception."""
+    cls = type(made)
+    for name, value in attrs.items():
+        if isinstance(getattr(cls, name, None), types.MemberDescriptorType):
+            BaseException.__setattr__(made, name, value)
+        else:
+            made.__dict__[name] = value
+    if cause is not MISSING:
+        BaseException.__setattr__(made, "__cause__", cause)
+    if context is not None:
+        BaseException.__setattr__(made, "__context__", context)
 
 
 @functools.lru_cache(maxsize=1000)
@@ -262,6 +270,12 @@ class Codegen:
             self.load_object(torch.Size)
             self.op("LOAD_CONST", tuple(value))
             self.call(1)
+        elif kind in NUMPY_SCALARS and tracker.source is not None:
+            self.load_source(tracker.source)
+        elif kind in NUMPY_SCALARS:  # each call of the program makes a new one
+            self.load_object(kind)
+            self.op("LOAD_CONST", value.item())
+            self.call(1)
         else:
             self.load_object(value)
 
@@ -296,8 +310,13 @@ def _list(cg: Codegen, t: ListVariable) -> None:
             cg.load(item)
             cg.op("LIST_APPEND", 1)
         return
-    cg.load_many(t.items)
-    cg.op("BUILD_LIST", len(t.items))
+    if len(t.items) > 2 and all(type(i) is ConstantVariable and i.source is None and type(i.value) in LITERALS for i in t.items):
+        cg.op("BUILD_LIST", 0)
+        cg.op("LOAD_CONST", tuple(i.value for i in t.items))
+        cg.op("LIST_EXTEND", 1)
+    else:
+        cg.load_many(t.items)
+        cg.op("BUILD_LIST", len(t.items))
     cg.store_temp(t)
 
 
@@ -656,10 +675,32 @@ def _traceback(cg: Codegen, t: TracebackVariable) -> None:
 
 
 def _exception(cg: Codegen, t: ExceptionVariable) -> None:
+    if any(_refers_to(arg, t, set()) for arg in t.args):
+        raise Unreconstructible("an exception with itself among its arguments")
     cg.load_object(new_exception)
     cg.load_object(t.cls)
     cg.load_many(t.args)
     cg.op("BUILD_TUPLE", len(t.args))
+    cyclic = _refers_to(t, t, set())
+    if cyclic:
+        cg.op("BUILD_MAP", 0)
+        cg.load_object(MISSING)
+        cg.op("LOAD_CONST", None)
+    else:
+        _references(cg, t)
+    root = cg.state.root.code
+    cg.op("LOAD_CONST", tuple((None if code is root else code, line) for code, line in t.trace))
+    cg.call(6)
+    cg.store_temp(t)
+    if cyclic:
+        cg.load_object(complete_exception)
+        cg.load(t)
+        _references(cg, t)
+        cg.call(4)
+        cg.op("POP_TOP")
+
+
+def _references(cg: Codegen, t: ExceptionVariable) -> None:
     _attributes(cg, t.attrs)
     if t.cause is MISSING:
         cg.load_object(MISSING)
@@ -669,10 +710,6 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
         cg.op("LOAD_CONST", None)
     else:
         cg.load(t.context)
-    root = cg.state.root.code
-    cg.op("LOAD_CONST", tuple((None if code is root else code, line) for code, line in t.trace))
-    cg.call(6)
-    cg.store_temp(t)
 
 
 def _lazy(cg: Codegen, t: LazyIteratorVariable) -> None:

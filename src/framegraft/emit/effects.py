@@ -56,6 +56,12 @@ def collect(state: Any) -> list[Effect]:
     return effects
 
 
+def changed_objects(state: Any) -> list[str]:
+    """Names of the objects from outside that the transformed code changes; graphs change tensors on their own account."""
+    names = [t.source.name for t in state.mutated.values() if t.source is not None]
+    return names + [f"G[{name!r}]" for scope in state.scopes.values() for name in scope.stores]
+
+
 def _fast(cg: Codegen, name: str) -> None:
     cg.op("LOAD_FAST", name)
 
@@ -98,7 +104,7 @@ def _extend(cg: Codegen, names: list[str]) -> None:
 
 
 def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
-    base = collections.OrderedDict if isinstance(tracker.value, collections.OrderedDict) else dict
+    base = collections.OrderedDict if issubclass(type(tracker.value), collections.OrderedDict) else dict
     plain = type(tracker.value) is dict
     changed = [(key, pair) for key, pair in tracker.items.items()
                if tracker.fetched.get(key) is not pair[1] or key in tracker.deleted]
@@ -150,15 +156,24 @@ def _set(tracker: SetVariable, effects: list[Effect]) -> None:
 
 
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
-    custom = not isinstance(tracker.value, (types.ModuleType, types.FunctionType)) and isinstance(
-        getattr(tracker.cls, "__setattr__", None), types.FunctionType)
+    def custom(name: str) -> bool:
+        """Whether the class has a method of its own, which the trace has run already."""
+        return not issubclass(type(tracker.value), types.FunctionType) and isinstance(getattr(tracker.cls, name, None), types.FunctionType)
+
     for attr, value in tracker.attrs.items():
 
         def store(cg: Codegen, names: list[str], attr: str = attr, value: Any = value) -> None:
-            if value is MISSING:
+            if value is MISSING and custom("__delattr__"):
+                cg.load_object(object)
+                cg.op("LOAD_ATTR", "__delattr__")
+                _fast(cg, names[0])
+                cg.op("LOAD_CONST", attr)
+                cg.call(2)
+                cg.op("POP_TOP")
+            elif value is MISSING:
                 _fast(cg, names[0])
                 cg.op("DELETE_ATTR", attr)
-            elif custom:
+            elif custom("__setattr__"):
                 cg.load_object(object)
                 cg.op("LOAD_ATTR", "__setattr__")
                 _fast(cg, names[0])
@@ -234,7 +249,7 @@ def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
 def restore_modes(cg: Codegen, state: Any) -> None:
     """Leave torch's switches as the program has them here; the graph may have kept its own to itself."""
     graph = state.graph
-    calls = Modes().changes_since(graph.modes) if graph.changes_modes else []
+    calls = Modes().changes_since(graph.modes) if graph.switches else []
     step = torch.autocast_increment_nesting if graph.nesting > 0 else torch.autocast_decrement_nesting
     for fn, *args in [*calls, *[(step,)] * max(graph.nesting, -graph.nesting)]:
         cg.load_object(fn)
@@ -254,4 +269,4 @@ _COLLECT: dict[type, Any] = {
     OutsideIteratorVariable: _iterator,
 }
 
-__all__ = ["Effect", "Owner", "collect", "restore_modes"]
+__all__ = ["Effect", "Owner", "changed_objects", "collect", "restore_modes"]

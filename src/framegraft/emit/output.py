@@ -381,7 +381,7 @@ class Segment:
         Where the graph cannot run twice, its error is told the line that it comes from.
         """
         state, cg, root = self.state, self.cg, self.root
-        if self.graph_call is None or not state.graph.may_raise:
+        if self.graph_call is None or not (state.graph.may_raise or state.caught):
             return
         mark = len(cg.out)
         cg.op("STORE_FAST", "__failure")
@@ -395,7 +395,7 @@ class Segment:
             return
         cg.load_object(rescue.run_eager)
         cg.op("LOAD_FAST", "__failure")
-        plan = rescue.Plan(root.code, root.scope.real, state.rescued, state.graph.modes)
+        plan = rescue.Plan(root.code, root.scope.real, state.caught, state.graph.modes)
         self.rescue = (rescue.run_eager, plan)
         cg.load_object(plan)
         for name in root.code.co_freevars:
@@ -408,7 +408,7 @@ class Segment:
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""
-        if effects or self.state.graph.changes_modes or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
+        if effects or self.state.graph.switches or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
         if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):

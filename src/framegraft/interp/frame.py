@@ -71,6 +71,7 @@ class InstructionTranslator:
         self.result: Any = None
         self.names: dict[str, VariableTracker] | None = None  # class bodies
         self.at = 0  # the trace's step that executes ``inst``
+        self.begun = state.steps
         # Whether a break may interrupt the frame here: each caller only waits for the value of a call.
         self.breakable = False
 
@@ -131,8 +132,8 @@ class InstructionTranslator:
     def step_hook(self, inst: Instruction) -> None:
         state = self.state
         self.at = steps = state.steps = state.steps + 1
-        if steps > state.max_steps:
-            raise GraphBreak("untraceable_call", f"more than {state.max_steps} instructions in one trace")
+        if steps > state.next_check:
+            state.over_limit()
         if self.breakable and inst.op not in UNBREAKABLE:
             planned = state.stop_at.get(steps)
             if planned is not None:

@@ -54,7 +54,8 @@ def load_const(tx: Tx, inst: Instruction) -> None:
 
 def _unbound(name: str, free: bool = False) -> UserRaise:
     error = unbound_error(name, free)
-    return UserRaise(user_error(type(error), *error.args))
+    members = {"name": constant(name)} if free else {}
+    return UserRaise(user_error(type(error), *error.args, **members))
 
 
 @rule("LOAD_FAST")
@@ -126,7 +127,7 @@ def load_global(tx: Tx, inst: Instruction) -> None:
 @rule("STORE_GLOBAL")
 def store_global(tx: Tx, inst: Instruction) -> None:
     tx.scope.stores[inst.arg] = tx.stack.pop()
-    tx.state.dirty += 1
+    tx.state.changed(None)
 
 
 @rule("DELETE_GLOBAL")
@@ -435,7 +436,7 @@ def send(tx: Tx, inst: Instruction) -> None:
 
 
 def _is_exception_class(value: Any) -> bool:
-    return isinstance(value, type) and issubclass(value, BaseException)
+    return issubclass(type(value), type) and issubclass(value, BaseException)
 
 
 @rule("MATCH_SEQUENCE", "MATCH_MAPPING")
@@ -471,7 +472,7 @@ def match_class(tx: Tx, inst: Instruction) -> None:
     names = core.need_constant_deep(tx.pop())
     cls, subject = tx.pop(), None
     subject = tx.pop()
-    if not isinstance(cls, ObjectVariable) or not isinstance(cls.value, type):
+    if not isinstance(cls, ObjectVariable) or not issubclass(type(cls.value), type):
         raise GraphBreak("unsupported_opcode", "match on a class that is no type")
     if not core.truth(tx, core.call(tx, core.wrap_constant(isinstance), [subject, cls], {})):
         tx.stack.append(NONE)

@@ -34,6 +34,9 @@ class TraceState:
         self.graph = graph
         self.config = config
         self.max_steps: int = config.max_trace_steps
+        self.max_idle: int = config.max_idle_steps
+        self.grew_at = 0  # the step at which the graph last grew
+        self.next_check = min(self.max_steps, self.max_idle)
         self.force_break_at: int | None = config.force_break_at
         self.guards = GuardSet()
         self.by_id: dict[int, VariableTracker] = {}
@@ -56,8 +59,13 @@ class TraceState:
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
-        self.pure = 0  # above 0, nothing from outside may be changed
-        self.rescued = False  # an operation that may raise stands where the program would catch it
+        self.pure = ""  # the region that is traced, in which nothing from outside may be changed: regions.py
+        self.older: dict[int, VariableTracker] = {}  # what was there before the region
+        self.caught = False  # an operation stands where the program would catch what it raises
+        self.rescued = False  # so does one that may raise, depending on the values in its tensors
+        self.outside = 0  # changes to what is reached from outside of the trace
+        self.held: frozenset[int] = frozenset()  # trackers of the trace's own objects that are reached so, too
+        self.blocks: Any = None  # what repeated calls of modules are made of, where that is looked for
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
 
@@ -78,11 +86,41 @@ class TraceState:
         frame = self.frames[-1]
         return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
 
-    def mark_mutated(self, tracker: VariableTracker) -> None:
-        if self.pure:
-            raise GraphBreak("unsupported_mutation", "a side effect inside of an autograd.Function")
+    def changed(self, tracker: VariableTracker | None) -> None:
+        """Note a change of an object; None: of something that is always older than the trace."""
         self.dirty += 1
+        self.outside += tracker is None or tracker.source is not None or id(tracker) in self.held
+        if self.pure and (tracker is None or tracker.source is not None or id(tracker) in self.older):
+            raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
+
+    def mark_mutated(self, tracker: VariableTracker) -> None:
+        self.changed(tracker)
         self.mutated.setdefault(id(tracker), tracker)
+
+    def over_limit(self) -> None:
+        """Called at step ``next_check``: whether the trace has gone on for too long."""
+        if self.steps > self.max_steps:
+            raise GraphBreak("untraceable_call", f"more than {self.max_steps} instructions in one trace")
+        if self.steps > self.grew_at + self.max_idle:
+            raise self._idle()
+        self.next_check = min(self.max_steps, self.grew_at + self.max_idle)
+
+    def _idle(self) -> GraphBreak:
+        """A long loop over plain Python. It runs in eager mode, with as little around it as can be.
+
+        It is the loop of the innermost frame that has run for most of the time: that one's caller makes the call for real.
+        Where that is the frame being captured, the trace ends behind its last tensor operation, or is given up.
+        """
+        broken = GraphBreak("untraceable_call", f"more than {self.max_idle} instructions without a tensor operation")
+        level = max(i for i, frame in enumerate(self.frames) if not i or self.steps - frame.begun > self.max_idle // 2)
+        callers = self.frames[:level]
+        if callers and all(frame.breakable for frame in callers):
+            broken.frames = callers
+            return broken
+        broken.at = next((point for point in self.points if point > self.grew_at), 0) if self.grew_at else 0
+        if not broken.at:
+            broken.reason = "skipped_frame"
+        return broken
 
     def release(self) -> None:
         """Let go of the program's objects at once, not when the garbage collector comes by."""
@@ -106,9 +144,14 @@ def realize(tracker: VariableTracker, state: TraceState) -> VariableTracker:
     return tracker
 
 
-def user_error(cls: type, *args: Any) -> Any:
-    """The exception that the traced program would see, ready to be raised as UserRaise(...)."""
-    return ExceptionVariable(cls, [ConstantVariable(a) for a in args])
+def user_error(cls: type, *args: Any, **members: VariableTracker) -> Any:
+    """The exception that the traced program would see, ready to be raised as UserRaise(...).
+
+    members: attributes that the interpreter sets on it, as ``name`` and ``obj`` of an AttributeError.
+    """
+    made = ExceptionVariable(cls, [ConstantVariable(a) for a in args])
+    made.attrs.update(members)
+    return made
 
 
 def set_context(state: TraceState, value: VariableTracker) -> None:
@@ -116,12 +159,18 @@ def set_context(state: TraceState, value: VariableTracker) -> None:
     handled = state.exceptions[-1] if state.exceptions else None
     if handled is None or handled is value or not isinstance(value, ExceptionVariable):
         return
-    link = handled
+    link = slow = handled
+    step = False
     while isinstance(link, ExceptionVariable) and link.context is not None:
         if link.context is value:
             link.context = None
             break
         link = link.context
+        if link is slow:  # a cycle that the program has made
+            break
+        if step:
+            slow = slow.context  # type: ignore[union-attr]
+        step = not step
     value.context = handled
 
 
@@ -155,6 +204,6 @@ def recursion_room() -> Iterator[None]:
 def unbound_error(name: str, free: bool = False) -> NameError:
     """What the interpreter raises for a variable without a value (CPython: format_exc_check_arg, format_exc_unbound)."""
     if free:
-        return NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope")
+        return NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope", name=name)
     return UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
 

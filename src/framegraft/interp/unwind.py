@@ -59,7 +59,7 @@ def _raised(tx: Tx, value: VariableTracker) -> UserRaise:
 
 
 def _instance(tx: Tx, value: VariableTracker, otherwise: str = "exceptions must derive from BaseException") -> VariableTracker:
-    if isinstance(value, ObjectVariable) and isinstance(value.value, type):
+    if isinstance(value, ObjectVariable) and issubclass(type(value.value), type):
         value = core.call(tx, value, [], {})
     if not issubclass(value.python_type(), BaseException):
         raise UserRaise(user_error(TypeError, otherwise))
@@ -91,8 +91,8 @@ def check_exc_match(tx: Tx, inst: Instruction) -> None:
 
 def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
     if isinstance(match, TupleVariable):
-        return any(_matches(tx, cls, realize(m, tx.state)) for m in match.items)
-    if isinstance(match, ObjectVariable) and isinstance(match.value, type):
+        return any([_matches(tx, cls, realize(m, tx.state)) for m in match.items])  # noqa: C419 - all of them are checked
+    if isinstance(match, ObjectVariable) and issubclass(type(match.value), type) and issubclass(match.value, BaseException):
         attributes.guard_bases(tx, cls)
         return issubclass(cls, match.value)
     raise UserRaise(user_error(TypeError, "catching classes that do not inherit from BaseException is not allowed"))

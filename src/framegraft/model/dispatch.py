@@ -25,6 +25,9 @@ class TensorLayer:
     truth: Any = None
     wrap: Any = None
     is_constant_type: Any = lambda self, cls: False
+    #: (tx, callable, args, kwargs, go) -> what go() gives, where it can tell that without it
+    block: Any = lambda self, tx, fn, args, kwargs, go: go()
+    is_block: Any = lambda self, value: False
     #: (state, value, source) -> the symbolic number for an int or float from outside, None for a constant
     number: Any = lambda self, state, value, source: None
     #: (tx, fn, args) -> a tracker, or None where only the values can tell. args: numbers, at least one of them symbolic.

@@ -5,6 +5,7 @@ A guard is (source, check, payload). Guards are recorded where a property is obs
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,6 +59,8 @@ def _payload_key(payload: Any) -> Any:
         return (kind, payload)
     if kind is float:
         return (kind, payload.hex())
+    if kind is tuple and payload and type(payload[0]) is Source:
+        return payload
     return id(payload)
 
 
@@ -72,6 +75,7 @@ class GuardSet:
         self._class_causes: dict[type, str] = {}
         self._present: dict[Source, str] = {}
         self.tensors: list[Source] = []
+        self.made: dict[int, Any] = {}  # objects that the trace made: nobody else can change one that does not leave it
         self.where: Any = lambda: ""
 
     def add(self, source: Source, check: str, payload: Any = None, cause: str | None = None) -> None:
@@ -103,6 +107,10 @@ class GuardSet:
         if source not in self._present:
             self._present[source] = self.where()
 
+    def so_far(self) -> list[Guard]:
+        """What was recorded below objects; looking classes up, and what no single object shows, is left out."""
+        return [*self.guards, *(Guard(source, "PRESENT", None, cause) for source, cause in self._present.items())]
+
     def _found(self) -> list[Guard]:
         """Guards of presence where no other guard looks at the value, or at what is behind it."""
         left = self._present.copy()
@@ -113,13 +121,20 @@ class GuardSet:
                 source = source.base
         return [Guard(source, "PRESENT", None, cause) for source, cause in left.items()]
 
-    def finish(self) -> list[Guard]:
-        """Every guard, the collected class lookups included."""
+    def finish(self, left: Container[int]) -> list[Guard]:
+        """Every guard that is needed, the collected class lookups included. ``left``: ids of pinned objects that leave the trace."""
+        inside = self.made.keys() - {i for i in self.made if i in left}
+        guards = [g for g in self.guards if not self._is_inside(g.source, inside)] if inside else self.guards
         extra = [
             Guard(pinned(cls), "TYPEVER", tuple(lookups.items()), self._class_causes[cls])
             for cls, lookups in self.class_lookups.items()
         ]
-        return self.guards + self._found() + extra
+        return guards + [g for g in self._found() if not self._is_inside(g.source, inside)] + extra
+
+    @staticmethod
+    def _is_inside(source: Source, inside: Container[int]) -> bool:
+        root = source.root()
+        return root.access == "CONST" and id(root.key) in inside
 
 
 def _sources(guard: Guard) -> tuple[Source, ...]:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from .. import _native
+from .tested import warn_if_untested
 
 _SCALAR_TYPES = {
     torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5, torch.float32: 6,
@@ -30,6 +31,7 @@ def ensure_calibrated() -> None:
     if _done:
         return
     _done = True
+    warn_if_untested()
     _make_symbols_global()
     wanted = os.environ.get("FRAMEGRAFT_NO_CALIBRATION") != "1"
     state_ok = wanted and _state_functions_work()

@@ -44,11 +44,12 @@ class CheckFunction:
 
 
 class EntryInfo:
-    """Python side of an entry: guards, graph, break, the record of the conversion that made it, and the sizes and numbers
-    that it was made for (``tensor.policy``)."""
+    """Python side of an entry: guards, graph, break, the record of the conversion that made it, the sizes and numbers
+    that it was made for (``tensor.policy``), and the names of objects from outside that it changes."""
 
-    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any]) -> None:
+    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any], changes: list[str]) -> None:
         self.capture = capture
+        self.changes = changes
         self.seen = seen
         self.graph_module = graph_module
         self.broken = broken

@@ -17,9 +17,10 @@ from torch._guards import CompileContext, CompileId, compile_context
 from .. import _native, config, events, log
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
-from ..backends.tracing import wants_fixed_floats
+from ..backends.tracing import refuses_floats
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
+from ..emit.effects import changed_objects
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
 from ..errors import (
@@ -41,12 +42,25 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, lazy, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, functions, lazy, loggers, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import autograd, checkpoint, modules, optim, torchops  # noqa: F401
+from ..tensor import (  # noqa: F401 - handlers register themselves
+    autograd,
+    checkpoint,
+    classes,
+    control_flow,
+    floats,
+    modules,
+    numpy,
+    optim,
+    stateless,
+    torchops,
+    transforms,
+)
+from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
-from ..tensor.policy import Policy
+from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
 from ..tensor.symbolic import plain_number
 from . import logs, recompiles, records, skip
 from .checks import CheckFunction, EntryInfo
@@ -102,7 +116,7 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set\n{why}")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, fn, args, entries, len(entries), "cache_size_limit")
-    if records.CONVERSIONS.get(code, 0) >= config.accumulated_cache_size_limit:
+    if records.CONVERSIONS[code] >= config.accumulated_cache_size_limit:
         return _over_limit(ctx, fn, args, entries, records.CONVERSIONS[code], "accumulated_cache_size_limit")
     capture = records.begin(code, entries, args, fn)
     try:
@@ -162,7 +176,7 @@ def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, co
     if ctx.fullgraph:
         raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.{setting})")
     if code not in records.WARNED:
-        records.WARNED.add(code)
+        records.WARNED[code] = 1
         text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
                 f"({getattr(config, setting)}); further calls that fit no entry run in eager mode. "
                 "framegraft.set_logs(recompiles=True) tells why it was captured so often")
@@ -198,7 +212,8 @@ class Conversion:
         self.compiling: tuple[str, Any, list[Any]] | None = None  # what the backend works on
         self.modes = Modes()
         self.rescue = True
-        self.fixed_floats = False
+        self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
+        self.repeats = True  # calls of modules that do what an earlier one did are not traced
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
     def failed(self, error: Exception, suppressed: bool) -> list[str]:
@@ -216,9 +231,12 @@ class Conversion:
                 with recursion_room():
                     made = self._attempt()
             except BackendCompilerFailed as failed:
-                if self.fixed_floats or not wants_fixed_floats(failed.__cause__):
+                if len(self.floats) == 2 or not refuses_floats(failed.__cause__):
                     raise
-                self.fixed_floats = True
+                self.floats.append(FIXED_FLOATS if self.floats else TENSOR_FLOATS)
+                made = AGAIN
+            except FloatFixed:
+                self.floats.append(TENSOR_FLOATS)
                 made = AGAIN
             if made is not AGAIN:
                 return made
@@ -231,6 +249,8 @@ class Conversion:
     def _attempt(self) -> Any:
         rng = torch.get_rng_state()
         self.capture.attempts += 1
+        for planned in self.planned.values():
+            planned.settle()  # a compiler may have ended the attempt before
         state, root = self._start()
         try:
             try:
@@ -258,14 +278,18 @@ class Conversion:
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
+        control_flow.register_late()
+        numpy.learn()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
-        if self.fixed_floats:
-            policy.fix_floats()
+        for how in self.floats:
+            policy.spare_compiler(how)
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.where = state.where
         if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
             state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
+        if self.repeats and config.force_break_at is None:
+            state.blocks = Blocks(state, self._trace_all)
         state.builder = VariableBuilder(state)
         code, fn = self.code, self.fn
         scope = state.scope(fn.__globals__, GLOBALS, BUILTINS)
@@ -278,6 +302,9 @@ class Conversion:
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
         state.rescue = self.rescue
+        if self.ctx.fullgraph:
+            state.max_idle = state.max_steps
+            state.over_limit()
         bound: dict[str, Any] = {
             name: LazyVariable(value, local(index, name))
             for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
@@ -287,6 +314,9 @@ class Conversion:
         calls.start_frame(root, code, bound, closure)
         state.guards.add(Source("STATE"), "STATE", _native.global_state())
         return state, root
+
+    def _trace_all(self) -> None:
+        self.repeats = False
 
     def _free_cell(self, state: TraceState, index: int, name: str, cell: Any) -> CellVariable:
         source = closure_cell(index, name)
@@ -307,7 +337,7 @@ class Conversion:
 
     def _plan(self, interrupted: list, broken: GraphBreak) -> Any:
         """Trace again, and end before the instruction that the innermost of these frames is at."""
-        at = interrupted[-1].at
+        at = broken.at or interrupted[-1].at
         if at in self.planned:
             raise broken
         broken.user_stack = broken.user_stack or [frame.place() for frame in interrupted]
@@ -326,6 +356,7 @@ class Conversion:
 
     def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
         traced = broken.frames or [root]
+        broken.frames = []  # it may be raised again, by another attempt
         interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))
         broken.user_stack = broken.user_stack or [frame.place() for frame in traced]
         if self.ctx.fullgraph and broken not in self.leaving:
@@ -394,6 +425,8 @@ class Conversion:
             values = [t.value for t in graph.inputs]
             self.compiling = (name, module, [plain_number(v) for v in values])
             changed = graph.changed_inputs()
+            module.meta["unrepeatable"] = graph.unrepeatable()
+            known = graph.symbols.guard_count() if graph.symbols is not None else 0
             only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
             frame, index = self.capture.frame, self.capture.index
             with compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index))), only_inputs:
@@ -401,6 +434,8 @@ class Conversion:
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
                     compiled = call_backend(self.ctx.compiler, module, values)
+            if not self.floats and graph.symbols is not None and graph.symbols.fixed_float(known):
+                raise FloatFixed
         finally:
             modes.restore()
             self.capture.spent("backend")
@@ -468,12 +503,12 @@ class Conversion:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)
             state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
-        found = guards.finish()
+        found = guards.finish(segment.cg.pins if segment is not None else ())
         builder = ProgramBuilder(found)
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
-        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen)
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state))
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         if config.verify_guards_on_creation:
@@ -482,7 +517,7 @@ class Conversion:
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
-        records.CONVERSIONS[code] = records.CONVERSIONS.get(code, 0) + 1
+        records.CONVERSIONS[code] += 1
         self.capture.entered(info, len(found))
         events.publish(events.EntryMade(self.capture, entry, found, state.lines or set(), self.fn, self.args))
         return entry
@@ -515,6 +550,10 @@ class LaterCode:
 
 
 AGAIN: Any = object()
+
+
+class FloatFixed(Exception):
+    """A compiler has taken a changing float for a constant."""
 
 
 class Search:

@@ -18,12 +18,13 @@ from .. import events
 from ..errors import GraphBreak
 from ..interp.frame import origin_of
 from ..native.calibrate import tensor_spec
+from .codes import CodeTable
 
 BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
 CAPTURES: list[Capture] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
-WARNED: set[types.CodeType] = set()
-CONVERSIONS: weakref.WeakKeyDictionary[types.CodeType, int] = weakref.WeakKeyDictionary()  # entries made, dead ones too
+WARNED = CodeTable()
+CONVERSIONS = CodeTable()  # entries made, dead ones too
 _HOOKS: list[Callable[[types.CodeType, types.CodeType], types.CodeType | None]] = []
 Lines = set[tuple[types.CodeType, int]]
 _frames, _numbers = itertools.count(), itertools.count()
@@ -131,7 +132,7 @@ def describe(value: Any) -> str:
     if kind in (int, float, bool, str, bytes, type(None), complex):
         text = repr(value)
         return text if len(text) <= 80 else text[:77] + "..."
-    if isinstance(value, torch.Tensor):
+    if issubclass(type(value), torch.Tensor):
         return repr(tensor_spec(value)) if kind in (torch.Tensor, torch.nn.Parameter) else f"a {kind.__qualname__}"
     if kind is torch.Size or kind in (torch.dtype, torch.device):
         return str(value)
@@ -141,7 +142,7 @@ def describe(value: Any) -> str:
         return f"function {value.__qualname__}"
     if kind is types.ModuleType:
         return f"module {value.__name__}"
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return f"class {type.__getattribute__(value, '__qualname__')}"
     return f"a {kind.__module__}.{kind.__qualname__} at {id(value):#x}"
 

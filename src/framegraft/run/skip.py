@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sysconfig
 import types
@@ -26,7 +27,9 @@ _INLINE = tuple(
     for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
               "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
-              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/")
+              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/",
+              "signal/windows/", "_linalg_utils.py", "_lowrank.py", "_functorch/functional_call.py", "testing/_internal/",
+              "utils/data/_utils/collate.py", "_higher_order_ops/associative_scan.py", "_prims_common/", "_library/custom_ops.py")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
@@ -36,6 +39,7 @@ _INLINE_STDLIB = tuple(
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _DYNAMO = tuple(os.path.join(root, "_dynamo") for root in _TORCH)
+_COMPILE_PY = tuple(root + "_compile.py" for root in _TORCH)
 _OPTIM = tuple(os.path.join(root, "optim") for root in _TORCH)
 _MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
 # Their frames run the program with stand-ins for its values, or run it twice and count on the same operations.
@@ -46,23 +50,17 @@ _COMPILERS = tuple(
               "onnx/", "utils/checkpoint.py")
     for root in _TORCH
 )
-_DISABLED: set[types.CodeType] = set()
-
-
-def disable_code(code: types.CodeType) -> None:
-    _DISABLED.add(code)
+TRACED: set[types.CodeType] = set()  # functions of the tracer's own that a program calls and a trace may enter
 
 
 def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     """None where the function may be traced into, else (reason id, detail)."""
-    code = fn.__code__
-    if code in _DISABLED:
-        return ("inline_disabled", f"{fn.__qualname__} is marked with framegraft.disable")
-    path = code.co_filename
+    path = fn.__code__.co_filename
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
-        return None if path.startswith(_POLYFILLS) else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
+        traced = path.startswith(_POLYFILLS) or fn.__code__ in TRACED
+        return None if traced else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")
     if path.startswith(_STDLIB) and "site-packages" not in path:
         if path.startswith(_INLINE_STDLIB):
             return None
@@ -72,13 +70,36 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
 
 
 def unwrapped(fn: types.FunctionType) -> Any:
-    """Torch's own functions that ``torch._dynamo``, once imported, has put in wrappers to keep itself out (optimizers')."""
-    if not fn.__code__.co_filename.startswith(_DYNAMO):
+    """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported."""
+    path = fn.__code__.co_filename
+    if path.startswith(_DYNAMO):
+        if fn.__qualname__.endswith(".patched_init"):  # nn.Module.__init__, which it has replaced
+            return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("init")
+        inner = fn.__dict__.get("_torchdynamo_orig_callable")
+    elif path in _COMPILE_PY:
+        inner = fn.__dict__.get("__wrapped__")
+    else:
         return None
-    inner = fn.__dict__.get("_torchdynamo_orig_callable")
     if isinstance(inner, types.FunctionType) and inner.__code__.co_filename.startswith(_OPTIM):
         return inner
     return None
+
+
+_BUILTINS = vars(builtins)
+_SEEN_BY_USERS = ("__build_class__", "__debug__", "__doc__", "__import__", "__loader__", "__name__", "__package__", "__spec__", "_",
+                  "breakpoint", "copyright", "credits", "exit", "help", "input", "license", "open", "print", "quit")
+_PRISTINE = tuple((name, value) for name, value in _BUILTINS.items() if name not in _SEEN_BY_USERS)
+
+
+def builtins_replaced() -> bool:
+    """Whether the program has put something else in the place of a builtin that a capture needs itself.
+
+    Asks none of them.
+    """
+    for name, value in _PRISTINE:
+        if _BUILTINS.get(name) is not value:
+            return True
+    return False
 
 
 def is_library(path: str) -> bool:
@@ -107,4 +128,4 @@ def frame_skip(code: types.CodeType) -> int:
         if path.startswith(_COMPILERS):
             return 2
         return int(not path.startswith(_NN_MODULES) or not _computes(code))
-    return int(path.startswith(("<frozen", "<eval_with_key>")) or code in _DISABLED)
+    return int(path.startswith(("<frozen", "<eval_with_key>")))

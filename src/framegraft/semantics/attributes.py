@@ -61,8 +61,13 @@ def mro_lookup(tx: Any, cls: type, name: str) -> Any:
 
 
 def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
-    cls = obj.python_type()
-    return UserRaise(user_error(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'"))
+    text = f"'{obj.python_type().__name__}' object has no attribute '{name}'"
+    return UserRaise(user_error(AttributeError, text, name=constant(name), obj=obj))
+
+
+def defines(cls: type, name: str) -> bool:
+    """Whether instances of a builtin class have an attribute of that name from their class: hasattr() would ask ``type``, too."""
+    return any(name in base.__dict__ for base in cls.__mro__)
 
 
 def attribute_name(name: VariableTracker) -> str:
@@ -73,6 +78,18 @@ def attribute_name(name: VariableTracker) -> str:
 
 
 def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
+    """``obj.name``. An AttributeError that comes out is told where (CPython: PyObject_GetAttr)."""
+    try:
+        return _get_attr(tx, obj, name)
+    except UserRaise as raised:
+        error = raised.value
+        if isinstance(error, ExceptionVariable) and issubclass(error.cls, AttributeError):
+            if "name" not in error.attrs and "obj" not in error.attrs:
+                error.attrs.update(name=constant(name), obj=obj)
+        raise
+
+
+def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
     if type(obj) is SymbolicVariable:
         if obj.cls is int and name in ("real", "numerator"):
             return obj
@@ -83,15 +100,15 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
         return TENSOR.get_attr(tx, obj, name)
     if isinstance(obj, ObjectVariable):
         value = obj.value
-        if isinstance(value, type):
+        if issubclass(type(value), type):
             return _class_attr(tx, obj, value, name)
-        if isinstance(value, types.ModuleType) and type(value).__getattribute__ is types.ModuleType.__getattribute__:
+        if issubclass(type(value), types.ModuleType) and type(value).__getattribute__ is types.ModuleType.__getattribute__:
             if type(value) is not types.ModuleType:
                 on_class = mro_lookup(tx, type(value), name)
                 if on_class is not MISSING and name not in types.ModuleType.__dict__ and name not in object.__dict__:  # type: ignore[operator]
                     raise GraphBreak("unsupported_attribute", f"{name}, defined by the class of a module")
             return _module_attr(tx, obj, value, name)
-        if isinstance(value, types.FunctionType):
+        if issubclass(type(value), types.FunctionType):
             return _real_function_attr(tx, obj, value, name)
         return instance_attr(tx, obj, name)
     if isinstance(obj, ConstantVariable):
@@ -103,9 +120,7 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
     if isinstance(obj, BUILTIN_LIKE):
         if isinstance(obj, SliceVariable) and name in ("start", "stop", "step"):
             return obj.items[("start", "stop", "step").index(name)]
-        if hasattr(obj.python_type(), name):
-            return BuiltinMethodVariable(name, obj)
-        raise attribute_error(obj, name)
+        return _builtin_attr(obj, name)
     if isinstance(obj, MethodVariable):
         if type(obj) is MethodVariable and name == "__self__":
             return obj.obj
@@ -113,7 +128,7 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
             return obj.func
         if type(obj) is not MethodVariable:
             return _partial_attr(obj, name)
-        if hasattr(types.MethodType, name) and name != "__doc__":
+        if defines(types.MethodType, name) and name != "__doc__":
             return BuiltinMethodVariable(name, obj)
         return get_attr(tx, realize(obj.func, tx.state), name)
     if isinstance(obj, FunctionVariable):
@@ -121,6 +136,23 @@ def get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
     if isinstance(obj, ExceptionVariable):
         return _exception_attr(tx, obj, name)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+
+
+_METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType, types.BuiltinFunctionType,
+            classmethod)
+
+
+def _builtin_attr(obj: VariableTracker, name: str) -> VariableTracker:
+    """An attribute of a list, dict, generator or the like, which have none of their own."""
+    cls = obj.python_type()
+    found = next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), MISSING)
+    if found is MISSING:
+        raise attribute_error(obj, name)
+    if isinstance(found, _METHODS):
+        return BuiltinMethodVariable(name, obj)
+    if type(found) in CONSTANT_TYPES:
+        return constant(found)  # __doc__, the __hash__ of what has none
+    raise GraphBreak("unsupported_attribute", f"{cls.__name__}.{name}")
 
 
 def _partial_attr(obj: Any, name: str) -> VariableTracker:
@@ -174,7 +206,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     hook = namespace.get("__getattr__")
     if hook is not None:
         return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
-    if hasattr(type(module), name):
+    if defines(type(module), name):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
 
@@ -194,14 +226,14 @@ def _class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableT
         return wrap_constant(getattr(cls, name))
     if meta is not type:
         on_meta = mro_lookup(tx, meta, name)
-        if on_meta is not MISSING and hasattr(type(on_meta), "__set__"):
+        if on_meta is not MISSING and _is_data(tx, type(on_meta)):
             return bind(tx, on_meta, obj, meta, name)
     else:
         on_meta = MISSING
     found = mro_lookup(tx, cls, name)
     if found is MISSING:
-        if meta is type and hasattr(type, name):
-            return BuiltinMethodVariable(name, obj)
+        if meta is type and defines(type, name):
+            return _type_member(tx, obj, cls, name)
         if on_meta is not MISSING:
             return bind(tx, on_meta, obj, meta, name)
         if mro_lookup(tx, meta, "__getattr__") is not MISSING:
@@ -211,7 +243,7 @@ def _class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableT
     if isinstance(found, staticmethod):
         return wrap_pinned(tx, found.__func__)
     if isinstance(found, classmethod):
-        return MethodVariable(wrap_pinned(tx, found.__func__), obj)
+        return _class_method(tx, found, obj, name)
     if isinstance(found, (types.FunctionType, property, types.MemberDescriptorType)) or callable(found):
         if not hasattr(type(found), "__get__") or isinstance(found, (types.FunctionType, property,
                                                                      types.MemberDescriptorType)):
@@ -221,17 +253,41 @@ def _class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableT
         except AttributeError:
             raise attribute_error(obj, name) from None
         return wrap_pinned(tx, value) if value is found or _is_stable(value) else _unbound(tx, cls, name, value)
-    if hasattr(type(found), "__get__"):
+    if _is_descriptor(tx, type(found)):
         return bind(tx, found, NONE, cls, name, owner=obj)
     return _class_value(tx, cls, name, found)
 
 
+def _type_member(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTracker:
+    """What ``type`` itself gives to classes."""
+    found = mro_lookup(tx, type, name)
+    if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return BuiltinMethodVariable(name, obj)
+    if name == "__base__":
+        guard_mro(tx, cls)
+        return wrap_constant(cls.__base__)
+    raise GraphBreak("unsupported_attribute", f"{cls.__name__}.{name}")
+
+
+def _is_descriptor(tx: Any, kind: type) -> bool:
+    return mro_lookup(tx, kind, "__get__") is not MISSING
+
+
+def _is_data(tx: Any, kind: type) -> bool:
+    """Whether a descriptor of this class goes before the instance's own attributes (CPython: PyDescr_IsData, tp_descr_get)."""
+    if kind is types.FunctionType or not kind.__flags__ & _STATIC_FLAG:
+        return defines(kind, "__get__") and (defines(kind, "__set__") or defines(kind, "__delete__"))
+    if mro_lookup(tx, kind, "__get__") is MISSING:
+        return False
+    return mro_lookup(tx, kind, "__set__") is not MISSING or mro_lookup(tx, kind, "__delete__") is not MISSING
+
+
 def _is_stable(value: Any) -> bool:
-    return isinstance(value, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType))
+    return issubclass(type(value), (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType))
 
 
 def _unbound(tx: Any, cls: type, name: str, value: Any) -> VariableTracker:
-    if isinstance(value, types.BuiltinFunctionType):
+    if issubclass(type(value), types.BuiltinFunctionType):
         return wrap_pinned(tx, value)
     raise GraphBreak("unsupported_attribute", f"{cls.__name__}.{name}")
 
@@ -274,7 +330,7 @@ class _Same:
 
 def namespace_of(value: Any) -> Any:
     """The real ``__dict__``, without running code of the program; None where there is none."""
-    if isinstance(value, type):
+    if issubclass(type(value), type):
         return type.__getattribute__(value, "__dict__")
     try:
         return object.__getattribute__(value, "__dict__")
@@ -312,7 +368,8 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
     if isinstance(getattribute, types.FunctionType):
         return calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {})
     if cls in (types.UnionType, types.GenericAlias) and obj.source is not None and name in ("__args__", "__origin__", "__parameters__"):
-        tx.state.guards.pin(obj.source, obj.value)
+        if cls is not types.UnionType:
+            tx.state.guards.pin(obj.source, obj.value)
         return LazyVariable(getattr(obj.value, name), obj.source.child("ATTR", name))
     if getattribute is not object.__getattribute__ and not _is_generic(cls):
         raise GraphBreak("unsupported_attribute", f"the attributes of a {cls.__name__}, which C code looks up in a way of its own")
@@ -329,13 +386,13 @@ def _is_generic(cls: type) -> bool:
 def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = True) -> VariableTracker:
     """object.__getattribute__, then ``__getattr__``."""
     cls = obj.cls
-    if name == "__class__":
-        return wrap_class(tx, cls)
     on_class = mro_lookup(tx, cls, name)
+    if on_class is _CLASS_OF:
+        return wrap_class(tx, cls)
     kind = type(on_class)
     if name == "__dict__" and isinstance(on_class, types.GetSetDescriptorType):
         return instance_dict(tx, obj)
-    if on_class is not MISSING and hasattr(kind, "__set__"):
+    if on_class is not MISSING and _is_data(tx, kind):
         try:
             return bind(tx, on_class, obj, cls, name)
         except UserRaise as raised:
@@ -347,6 +404,17 @@ def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = T
         return bind(tx, on_class, obj, cls, name)
     missing = attribute_error(obj, name)
     return _fallback(tx, obj, name, missing) if fallback else _raise(missing)
+
+
+_CLASS_OF = object.__dict__["__class__"]
+
+
+def tells_own_class(tx: Any, obj: VariableTracker) -> bool:
+    """Whether code of the program says what ``obj.__class__`` is."""
+    if not isinstance(obj, ObjectVariable) or issubclass(obj.cls, type):
+        return False
+    return isinstance(mro_lookup(tx, obj.cls, "__getattribute__"), types.FunctionType) or (
+        mro_lookup(tx, obj.cls, "__class__") is not _CLASS_OF)
 
 
 def _raise(raised: UserRaise) -> Any:
@@ -382,7 +450,7 @@ def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
     if obj.value is MISSING:
         namespace = DictVariable({})
     else:
-        if isinstance(obj.value, (types.FunctionType, types.ModuleType, type)) or type(namespace_of(obj.value)) is not dict:
+        if issubclass(type(obj.value), (types.FunctionType, types.ModuleType, type)) or type(namespace_of(obj.value)) is not dict:
             raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
         assert obj.source is not None
         found = realize(LazyVariable(namespace_of(obj.value), obj.source.namespace(obj.value)), tx.state)
@@ -411,12 +479,12 @@ _TUPLE_GETTER = type(collections.namedtuple("_Sample", "x").__dict__["x"])  # no
 def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
     """The descriptor protocol: what ``found``, an attribute of ``cls``, gives for the instance ``obj``."""
     kind = type(found)
-    if kind is types.FunctionType:
+    if kind is types.FunctionType or kind is _native.CompiledFunction:
         return MethodVariable(wrap_pinned(tx, found), obj)
     if kind is staticmethod:
         return wrap_pinned(tx, found.__func__)
     if kind is classmethod:
-        return MethodVariable(wrap_pinned(tx, found.__func__), owner or wrap_class(tx, cls))
+        return _class_method(tx, found, owner or wrap_class(tx, cls), name)
     if kind is property:
         if found.fget is None:
             raise UserRaise(user_error(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter"))
@@ -429,7 +497,7 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
         return obj.payload.items[found.__reduce__()[1][0]]  # type: ignore[attr-defined]
     if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return _native_member(tx, found, obj, name)
-    getter = mro_lookup(tx, kind, "__get__") if hasattr(kind, "__get__") else MISSING
+    getter = mro_lookup(tx, kind, "__get__")
     if getter is MISSING:
         return _class_value(tx, cls, name, found)
     if isinstance(getter, types.FunctionType):
@@ -438,6 +506,14 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
     if isinstance(found, type) or isinstance(found, types.BuiltinFunctionType):
         return wrap_pinned(tx, found)
     raise GraphBreak("unsupported_attribute", f"descriptor {kind.__name__} at {cls.__name__}.{name}")
+
+
+def _class_method(tx: Any, found: classmethod, owner: Any, name: str) -> VariableTracker:
+    """cm_descr_get: what is wrapped is bound in its turn, to the class."""
+    inner = found.__func__
+    if type(inner) is types.FunctionType or not _is_descriptor(tx, type(inner)):
+        return MethodVariable(wrap_pinned(tx, inner), owner)
+    return bind(tx, inner, owner, owner.value, name, owner=owner)
 
 
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that has its slots from a class statement
@@ -478,7 +554,7 @@ def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType,
         return wrap_class(tx, types.FunctionType)
     if name in ("__dict__", "__globals__"):
         raise GraphBreak("introspection", f"function.{name}")
-    if hasattr(types.FunctionType, name):
+    if defines(types.FunctionType, name):
         return BuiltinMethodVariable(name, obj)
     source = obj.source.child("FDICT").child("KEY", name)
     if stored is None and name in value.__dict__:
@@ -500,15 +576,20 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
     if name == "__doc__":
         doc = obj.code.co_consts[0] if obj.code.co_consts else None
         return constant(doc if isinstance(doc, str) else None)
-    if hasattr(types.FunctionType, name):
+    if defines(types.FunctionType, name):
         raise GraphBreak("unsupported_attribute", f"{name} of a function made in the trace")
     raise attribute_error(obj, name)
+
+
+NAMING = (AttributeError, NameError)  # exceptions that tell in C members which name was looked for
 
 
 def _exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTracker:
     if isinstance(mro_lookup(tx, obj.cls, "__getattribute__"), types.FunctionType):
         raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__} has its own __getattribute__")
     found = mro_lookup(tx, obj.cls, name)
+    if isinstance(found, types.MemberDescriptorType) and found.__objclass__ in NAMING:
+        return obj.attrs.get(name, NONE)
     if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
         return _exception_member(obj, name)
     if isinstance(found, types.MethodDescriptorType):
@@ -552,12 +633,15 @@ def _set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: Varia
 
 def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value: VariableTracker) -> None:
     """BaseException.__setattr__."""
-    tx.state.dirty += 1
+    tx.state.changed(obj)
     found = mro_lookup(tx, obj.cls, name)
     if found is MISSING or not hasattr(type(found), "__set__"):
         obj.attrs[name] = value
         return
     value = realize(value, tx.state)
+    if isinstance(found, types.MemberDescriptorType) and found.__objclass__ in NAMING:
+        obj.attrs[name] = value
+        return
     is_none = isinstance(value, ConstantVariable) and value.value is None
     if name == "__traceback__" and (is_none or isinstance(value, TracebackVariable)):
         obj.trace = [] if is_none else list(value.trace)  # type: ignore[attr-defined]
@@ -574,7 +658,7 @@ def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value
 
 def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
     target = realize(obj.obj, tx.state)
-    is_class = isinstance(target, ObjectVariable) and isinstance(target.value, type) and issubclass(target.value, obj.start)
+    is_class = isinstance(target, ObjectVariable) and issubclass(type(target.value), type) and issubclass(target.value, obj.start)
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
     guard_mro(tx, cls)
     mro = cls.__mro__
@@ -585,9 +669,13 @@ def _super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
                 if isinstance(found, types.FunctionType):
                     return wrap_pinned(tx, found)
                 if isinstance(found, classmethod):
-                    return MethodVariable(wrap_pinned(tx, found.__func__), target)
+                    return _class_method(tx, found, target, name)
                 if name == "__new__":
                     return wrap_pinned(tx, getattr(base, name))
+                if isinstance(found, property):
+                    return wrap_pinned(tx, found)
+                if not isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
+                    return bind(tx, found, NONE, cls, name, owner=target)
             if isinstance(found, types.ClassMethodDescriptorType):
                 raise GraphBreak("unsupported_attribute", f"super().{name}, a class method written in C")
             if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
@@ -604,7 +692,7 @@ def special_method(tx: Any, obj: VariableTracker, name: str) -> VariableTracker 
         if found is MISSING or found is None:
             return None
         return bind(tx, found, obj, obj.cls, name)
-    if hasattr(obj.python_type(), name):
+    if defines(obj.python_type(), name):
         return BuiltinMethodVariable(name, obj)
     return None
 
@@ -617,15 +705,15 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
         _set_exception_attr(tx, obj, name, value)
         return
     if isinstance(obj, FunctionVariable):
-        if hasattr(types.FunctionType, name):
+        if defines(types.FunctionType, name):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function made in the trace")
+        tx.state.changed(obj)
         obj.attrs[name] = value
-        tx.state.dirty += 1
         return
-    if not isinstance(obj, ObjectVariable) or isinstance(obj.value, type):
+    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
-    if isinstance(obj.value, (types.FunctionType, types.ModuleType)):
-        if name.startswith("__"):
+    if issubclass(type(obj.value), (types.FunctionType, types.ModuleType)):
+        if name.startswith("__") or isinstance(mro_lookup(tx, obj.cls, "__setattr__"), types.FunctionType):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
         store_attr(tx, obj, name, value)
         return
@@ -635,6 +723,8 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
         if quick is None or not quick(tx, obj, name, value):
             calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
         return
+    if not (isinstance(setter, types.WrapperDescriptorType) and setter.__name__ == "__setattr__"):
+        raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
     generic_set_attr(tx, obj, name, value)
 
 
@@ -650,7 +740,7 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
             raise UserRaise(user_error(AttributeError, text))
         calls.call(tx, wrap_pinned(tx, on_class.fset), [obj, value], {})
         return
-    if isinstance(on_class, types.MemberDescriptorType):
+    if isinstance(on_class, types.MemberDescriptorType) and on_class.__objclass__.__flags__ & _HEAP_TYPE:
         store_attr(tx, obj, name, value)
         return
     if on_class is not MISSING and hasattr(type(on_class), "__set__"):
@@ -696,7 +786,7 @@ def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) 
 
 
 def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
-    if not isinstance(obj, ObjectVariable) or isinstance(obj.value, (type, types.ModuleType, types.FunctionType)):
+    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), (type, types.ModuleType, types.FunctionType)):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.python_type().__name__}.{name}")
     deleter = mro_lookup(tx, obj.cls, "__delattr__")
     on_class = mro_lookup(tx, obj.cls, name)

@@ -9,6 +9,7 @@ import types
 import weakref
 from typing import Any
 
+from .. import _native
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
@@ -85,26 +86,41 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
         handler = HANDLERS.get(id(value))
         if handler is not None:
             args, kwargs = realize_all(tx, args, kwargs)
-            if isinstance(value, types.BuiltinFunctionType):
+            if issubclass(type(value), types.BuiltinFunctionType):
                 arity.check(value, len(args), kwargs)
             return handler(tx, args, kwargs)
         if TENSOR.takes(value, args, kwargs):
             args, kwargs = realize_all(tx, args, kwargs)
             return TENSOR.call(tx, value, args, kwargs)
-        if isinstance(value, type):
+        if issubclass(type(value), type):
             return call_class(tx, value, args, kwargs)
-        if isinstance(value, types.FunctionType):
+        if issubclass(type(value), types.FunctionType):
             return inline_call(tx, fn, value, args, kwargs, waiting)
-        if isinstance(value, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        if issubclass(type(value), (types.MethodDescriptorType, types.WrapperDescriptorType)):
             return _unbound_method(tx, value, args, kwargs)
-        if isinstance(value, types.BuiltinFunctionType):
+        if issubclass(type(value), types.BuiltinFunctionType):
             return _builtin_function(tx, value, args, kwargs)
         if type(value) is functools._lru_cache_wrapper:
             return _call_cached(tx, fn, value, args, kwargs)
         if type(value) is weakref.ref:
             return WEAKREF[0](tx, fn)
-        if isinstance(value, functools.partial):
+        if issubclass(type(value), functools.partial):
             return _call_partial(tx, fn, value, args, kwargs, waiting)
+        if type(value) is _native.CompiledFunction:  # compiled code inside of compiled code is a part of it
+            tx.state.guards.pin(fn.source or pinned(value), value)
+            tx.state.waiting = waiting
+            return call(tx, wrap_pinned(tx, value.fn), args, kwargs)
+    inner = STANDS_FOR.get(fn.cls)
+    if inner is not None:
+        tx.state.waiting = waiting
+        return call(tx, inner(tx, fn), args, kwargs)
+    if value is not MISSING and tx.state.blocks is not None and TENSOR.is_block(value):
+        return TENSOR.block(tx, fn, args, kwargs, lambda: _call_instance(tx, fn, args, kwargs, waiting))
+    return _call_instance(tx, fn, args, kwargs, waiting)
+
+
+def _call_instance(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
+    """``__call__`` of the object's class."""
     method = attributes.special_method(tx, fn, "__call__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
@@ -130,7 +146,7 @@ def _cache_argument(tx: Any, tracker: VariableTracker) -> Any:
     tracker = specialised(tracker)
     if type(tracker) is ConstantVariable:
         return tracker.value
-    if isinstance(tracker, ObjectVariable) and tracker.source is not None and isinstance(tracker.value, CACHE_ARGUMENTS):
+    if isinstance(tracker, ObjectVariable) and tracker.source is not None and issubclass(type(tracker.value), CACHE_ARGUMENTS):
         tx.state.guards.pin(tracker.source, tracker.value)
         return tracker.value
     raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
@@ -208,6 +224,8 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     raise unknown(f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."), value.__module__, of_class)
 
 
+NOT_PURE = frozenset(("__reduce__", "__reduce_ex__", "__enter__", "__exit__"))  # methods of constants; a torch.device is a context
+STANDS_FOR: dict[type, Any] = {}  # classes whose call is that of another object: (tx, object) -> that one
 CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
 IMPURE = frozenset(("print", "input", "open", "exec", "eval", "globals", "locals", "vars", "dir", "id", "hash", "setattr",
@@ -242,7 +260,7 @@ def call_method(
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
                 return result
-    if isinstance(target, ConstantVariable) and name not in ("__reduce__", "__reduce_ex__"):
+    if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:
             plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
             named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}
@@ -281,17 +299,16 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         return handler(tx, cls, args, kwargs)
     meta_call = attributes.mro_lookup(tx, type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
-        for base in type(cls).__mro__:
-            quick = CLASSES.get(base) if base not in (type, object) else None
-            if quick is not None:
-                return quick(tx, cls, *realize_all(tx, args, kwargs))
+        owner = next(base for base in type(cls).__mro__ if "__call__" in base.__dict__)
+        if owner in CLASSES:
+            return CLASSES[owner](tx, cls, *realize_all(tx, args, kwargs))
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
     new = attributes.mro_lookup(tx, cls, "__new__")
-    if isinstance(new, staticmethod):
-        made = call(tx, wrap_pinned(tx, new.__func__), [wrap_pinned(tx, cls), *args], kwargs)
+    target = wrap_pinned(tx, cls)
+    if isinstance(new, types.BuiltinFunctionType):
+        made = new_object(tx, new.__self__, [target, *args], kwargs)  # type: ignore[arg-type]
     else:
-        made = new_object(tx, new.__self__ if isinstance(new, types.BuiltinFunctionType) else object,
-                          [wrap_pinned(tx, cls), *args], kwargs)
+        made = call(tx, attributes.get_attr(tx, target, "__new__"), [target, *args], kwargs)
     made = realize(made, tx.state)
     if not issubclass(made.python_type(), cls):
         return made
@@ -301,8 +318,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         if not (isinstance(result, ConstantVariable) and result.value is None):
             raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{result.python_type().__name__}'"))
     elif init is object.__init__ or isinstance(made, ExceptionVariable):
-        if init is object.__init__ and (args or kwargs) and new is object.__new__:
-            raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
+        pass  # object_init: object_new has checked the arguments
     elif isinstance(init, types.WrapperDescriptorType) and isinstance(made, ObjectVariable):
         initialise_payload(tx, made, args, kwargs)
     else:
@@ -331,7 +347,7 @@ _HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DI
 def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTracker:
     """``owner.__new__(cls, ...)`` of a builtin type."""
     target = realize(args[0], tx.state) if args else NONE
-    if not (isinstance(target, ObjectVariable) and isinstance(target.value, type)):
+    if not (isinstance(target, ObjectVariable) and issubclass(type(target.value), type)):
         raise GraphBreak("untraceable_call", "__new__ without a class")
     cls = target.value
     maker = next((b for b in cls.__mro__ if "__new__" in b.__dict__ and not b.__flags__ & _HEAP_TYPE), object)
@@ -343,9 +359,13 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
         if issubclass(cls, PECULIAR_EXCEPTIONS):
             raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
         if kwargs and not isinstance(attributes.mro_lookup(tx, cls, "__init__"), types.FunctionType):
-            if issubclass(cls, (NameError, AttributeError)):
-                raise GraphBreak("untraceable_call", f"{cls.__name__} with keyword arguments")
-            raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
+            if not set(kwargs) <= set().union(*(EXCEPTION_MEMBERS.get(base, ()) for base in cls.__mro__)):
+                if issubclass(cls, (NameError, AttributeError)):
+                    raise GraphBreak("raised_exception", f"{cls.__name__} with the keyword arguments {', '.join(kwargs)}")
+                raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
+            made = ExceptionVariable(cls, list(args[1:]))
+            made.attrs.update(kwargs)
+            return made
         return ExceptionVariable(cls, list(args[1:]))
     if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
         # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
@@ -356,6 +376,8 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     made = ObjectVariable(MISSING, cls)
     tx.state.dirty += 1
     if owner is object:
+        if len(args) > 1 or kwargs:
+            _check_excess(tx, cls)
         if getattr(cls, "__abstractmethods__", None):
             raise GraphBreak("raised_exception", f"{cls.__name__} is abstract")
         return made
@@ -372,7 +394,17 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     return made
 
 
+def _check_excess(tx: Any, cls: type) -> None:
+    """object_new with arguments: they are meant for ``__init__``."""
+    if attributes.mro_lookup(tx, cls, "__new__") is not object.__new__:
+        raise UserRaise(user_error(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)"))
+    if attributes.mro_lookup(tx, cls, "__init__") is object.__init__:
+        raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
+
+
 MAPPING_BASES: set[type] = {dict}
+# Keyword arguments of exceptions' own __init__, which it keeps as attributes in C.
+EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}
 # Exceptions whose __new__ or __init__ do more than to keep ``args``.
 PECULIAR_EXCEPTIONS = (OSError, ImportError, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError,
                        BaseExceptionGroup, SystemExit)
@@ -405,7 +437,7 @@ def inline_call(
         source = tx.state.guards.pin(fn.source or pinned(value), value)
         held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
                 for i, cell in enumerate(value.__closure__ or ())]
-        tx.state.waiting = waiting
+        tx.state.waiting = waiting and value.__code__ not in WHOLE
         return call(tx, wrap_pinned(tx, other), [*held, *args], kwargs)
     reason = SKIP[0](value) if SKIP else None
     if reason is not None:
@@ -424,7 +456,7 @@ def inline_call(
         guards.add(base, "LEN", len(default_values))
         defaults = [LazyVariable(v, base.child("ITEM", i)) for i, v in enumerate(default_values)]
     elif len(args) < value.__code__.co_argcount:
-        guards.add(source.child("FDEFAULTS"), "EQ", None)
+        guards.add(source.child("FDEFAULTS"), *(("EQ", None) if default_values is None else ("LEN", 0)))
     kwdefaults: Kwargs = {}
     if value.__kwdefaults__:
         base = source.child("FKWDEFAULTS")
@@ -444,6 +476,7 @@ def inline_call(
 
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
+WHOLE: set[types.CodeType] = set()  # those of REPLACED inside of which no break may be: what runs in eager mode is the original
 UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
 LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
 SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import enum
+import operator
 import types
 import weakref
 from typing import Any
@@ -51,6 +52,9 @@ def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
 # -- dicts
 
 
+PINNED = (type, types.BuiltinFunctionType, types.ModuleType, enum.Enum)  # from outside always guarded by identity
+
+
 def hash_key(tx: Any, key: VariableTracker) -> Any:
     """A Python object that hashes and compares as the tracked one does."""
     key = specialised(key)
@@ -62,10 +66,14 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
         return frozenset(key.items)
     if isinstance(key, ObjectVariable):
         value = key.value
-        if isinstance(value, (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType, enum.Enum)):
+        if issubclass(type(value), PINNED):
             return value
-        if attributes.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
-            return value if not _is_missing(value) else key
+        if issubclass(type(value), types.FunctionType) or attributes.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
+            if _is_missing(value):
+                return key
+            if key.source is not None and key.source.access != "CONST":
+                tx.state.guards.add(key.source, "ID", value)  # another object is another key
+            return value
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
     if isinstance(key, (ListVariable, DictVariable, SetVariable, SliceVariable)):
@@ -142,10 +150,14 @@ def _get_by_object(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTr
 
 
 def _is_plain_key(key: Any) -> bool:
-    """A constant, or a tuple of constants: looking it up runs no code of the program."""
+    """A constant, or a tuple of constants and classes: looking it up runs no code of the program."""
     if type(key) is tuple:
-        return all(_is_plain_key(k) for k in key)
+        return all(_is_plain_key(k) or isinstance(k, type) and _is_compared_by_identity(type(k)) for k in key)
     return type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key))
+
+
+def _is_compared_by_identity(meta: type) -> bool:
+    return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
 
 
 def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, VariableTracker]]:
@@ -156,7 +168,7 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     guards = tx.state.guards
     known = d.items
     items: dict[Any, tuple[VariableTracker, VariableTracker]] = {}
-    if isinstance(d.value, collections.OrderedDict):  # its order is its own, not the dict's inside
+    if issubclass(type(d.value), collections.OrderedDict):  # its order is its own, not the dict's inside
         keys = list(collections.OrderedDict.keys(d.value))
         guards.add(d.source, "KEYS", tuple(keys))
     else:
@@ -203,7 +215,7 @@ def _changing(tx: Any, d: Any) -> None:
             raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
         tx.state.mark_mutated(d)
     else:
-        tx.state.dirty += 1
+        tx.state.changed(d)
     d.mutated = True
     if not isinstance(d, ListVariable):
         d.changes += 1
@@ -323,7 +335,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
             return wrap_constant(inner.value[need_constant_deep(key) if not isinstance(key, SliceVariable) else real_slice(key)])
         except (IndexError, TypeError, KeyError) as error:
             raise UserRaise(user_error(type(error), *error.args)) from None
-    if isinstance(obj, ObjectVariable) and isinstance(obj.value, type):
+    if isinstance(obj, ObjectVariable) and issubclass(type(obj.value), type):
         if obj.value in _GENERIC:
             return wrap_pinned(tx, types.GenericAlias(obj.value, _type_parameters(tx, key)))
         raise GraphBreak("unsupported_builtin_method", f"{obj.value.__name__}[...]")
@@ -343,7 +355,7 @@ def _type_parameters(tx: Any, key: VariableTracker) -> Any:
     if isinstance(key, ConstantVariable):
         return key.value
     value = key.value if isinstance(key, ObjectVariable) else None
-    if isinstance(value, (type, types.GenericAlias)):
+    if issubclass(type(value), (type, types.GenericAlias)):
         return value
     raise GraphBreak("unsupported_builtin_method", "a type with parameters that are no classes")
 
@@ -360,8 +372,8 @@ def real_slice(key: SliceVariable) -> slice:
 
 def index_of(tx: Any, key: VariableTracker, what: str) -> int:
     key = specialised(key)
-    if isinstance(key, ConstantVariable) and isinstance(key.value, int):
-        return int(key.value)
+    if isinstance(key, ConstantVariable) and hasattr(type(key.value), "__index__"):
+        return operator.index(key.value)
     if isinstance(key, ConstantVariable):
         text = f"{what} indices must be integers or slices, not {type(key.value).__name__}"
         raise UserRaise(user_error(TypeError, text))
@@ -392,6 +404,8 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
     if inner is not obj:
         assert isinstance(obj, ObjectVariable)
         method = attributes.mro_lookup(tx, obj.cls, "__setitem__")
+        if method is MISSING:
+            raise UserRaise(user_error(TypeError, f"'{obj.cls.__name__}' object does not support item assignment"))
         if isinstance(method, types.FunctionType):
             calls.call(tx, attributes.special_method(tx, obj, "__setitem__"), [key, value], {})  # type: ignore[arg-type]
             return
@@ -424,7 +438,10 @@ ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
 
 def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
     inner = payload_of(obj)
-    if inner is obj or not isinstance(attributes.mro_lookup(tx, obj.python_type(), "__delitem__"), types.FunctionType):
+    own = attributes.mro_lookup(tx, obj.python_type(), "__delitem__")
+    if own is MISSING:
+        raise UserRaise(user_error(TypeError, _no_deletion(obj, key)))
+    if inner is obj or not isinstance(own, types.FunctionType):
         if isinstance(inner, DictVariable):
             if dict_delete(tx, inner, key) is None:
                 raise UserRaise(key_error(key))
@@ -441,9 +458,16 @@ def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
             return
     method = attributes.special_method(tx, obj, "__delitem__")
     if method is None:
-        text = f"'{obj.python_type().__name__}' object doesn't support item deletion"
-        raise UserRaise(user_error(TypeError, text))
+        raise UserRaise(user_error(TypeError, _no_deletion(obj, key)))
     calls.call(tx, method, [key], {})
+
+
+def _no_deletion(obj: VariableTracker, key: VariableTracker) -> str:
+    """What PyObject_DelItem and, for an index into what has sequence slots, PySequence_DelItem say."""
+    cls = obj.python_type()
+    sequence = hasattr(cls, "__contains__") or cls.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE
+    does_not = "doesn't" if sequence and key.python_type() is int else "does not"
+    return f"'{cls.__name__}' object {does_not} support item deletion"
 
 
 def changing(tx: Any, tracker: Any) -> None:

@@ -46,7 +46,7 @@ from .wrapping import wrap_constant, wrap_pinned
 
 
 def is_class(tracker: VariableTracker) -> bool:
-    return isinstance(tracker, ObjectVariable) and isinstance(tracker.value, type)
+    return isinstance(tracker, ObjectVariable) and issubclass(type(tracker.value), type)
 
 
 @handles(isinstance)
@@ -66,24 +66,28 @@ def handle_issubclass(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTracker, hook: str) -> bool:
     if isinstance(classes, TupleVariable):
         return any(_instance_of(tx, obj, cls, realize(c, tx.state), hook) for c in classes.items)
-    if isinstance(classes, ObjectVariable) and isinstance(classes.value, types.UnionType):
+    if isinstance(classes, ObjectVariable) and issubclass(type(classes.value), types.UnionType):
         return issubclass(cls, classes.value)
     if not is_class(classes):
         what = "isinstance() arg 2 must be a type, a tuple of types" if hook == "__instancecheck__" else (
             "issubclass() arg 2 must be a class, a tuple of classes")
         raise UserRaise(user_error(TypeError, what + ", or a union"))
     target = classes.value  # type: ignore[attr-defined]
+    if hook == "__instancecheck__" and cls is target:
+        return True
     check = attributes.mro_lookup(tx, type(target), hook)
-    if isinstance(check, types.FunctionType):
-        real = getattr(obj, "value", MISSING)
-        quick = INSTANCE_CHECKS.get(check)
-        if quick is not None:
-            return quick(tx, obj, cls, target, hook)
-        if real is MISSING:
-            raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
+    quick = INSTANCE_CHECKS.get(check)
+    if quick is not None:
+        return quick(tx, obj, cls, target, hook)
+    if check is not type.__dict__[hook]:
         raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
     attributes.guard_bases(tx, cls)
-    return issubclass(cls, target)
+    if issubclass(cls, target):
+        return True
+    if hook == "__subclasscheck__" or not attributes.tells_own_class(tx, obj):
+        return False
+    told = realize(attributes.get_attr(tx, obj, "__class__"), tx.state)  # CPython: object_isinstance
+    return is_class(told) and issubclass(told.value, target)  # type: ignore[attr-defined]
 
 
 INSTANCE_CHECKS: dict[Any, Any] = {}
@@ -91,6 +95,8 @@ INSTANCE_CHECKS: dict[Any, Any] = {}
 
 def _abc_check(tx: Any, obj: VariableTracker, cls: type, target: type, hook: str) -> bool:
     """ABCMeta.__instancecheck__: registrations are seen through the ABC cache token, guarded."""
+    if hook == "__instancecheck__" and attributes.tells_own_class(tx, obj):
+        raise GraphBreak("untraceable_call", f"isinstance() of a {cls.__name__}, which has a __class__ of its own")
     tx.state.guards.add(wrap_constant(target).source.child("PYCALL", _AbcAnswer(cls, target)), "EQ", issubclass(cls, target))
     return issubclass(cls, target)
 
@@ -387,8 +393,10 @@ def _text(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
     if is_class(obj):
         return _class_text(tx, fn, obj)
     if isinstance(obj, ObjectVariable) and obj.payload is None:
-        if isinstance(attributes.mro_lookup(tx, obj.cls, "__str__"), types.FunctionType) and fn is str:
+        if fn is str and attributes.mro_lookup(tx, obj.cls, "__str__") is not object.__str__:
             name = "__str__"
+        if issubclass(type(obj.value), enum.Enum) and isinstance(attributes.mro_lookup(tx, obj.cls, name), types.WrapperDescriptorType):
+            return constant(fn(obj.value))  # what the members keep in C
         method = attributes.special_method(tx, obj, name)
         if method is not None and not calls.is_builtin_method(method):
             text = realize(calls.call(tx, method, [], {}), tx.state)
@@ -640,7 +648,7 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
     obj = realize(obj, tx.state)
     if isinstance(obj, (ConstantVariable, SymbolicVariable, FunctionVariable)):
         return obj
-    if isinstance(obj, ObjectVariable) and isinstance(obj.value, _ATOMIC):
+    if isinstance(obj, ObjectVariable) and issubclass(type(obj.value), _ATOMIC):
         return obj
     if memo is not None and id(obj) in memo:
         return memo[id(obj)][0]
@@ -699,7 +707,7 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     fn, bound = (args[0].func, True) if type(args[0]) is MethodVariable else (args[0], False)
     fn = realize(fn, tx.state)
     value = fn.value if isinstance(fn, ObjectVariable) else None
-    if not isinstance(value, types.FunctionType) or fn.attrs or kwargs or "__wrapped__" in value.__dict__ or (
+    if not issubclass(type(value), types.FunctionType) or fn.attrs or kwargs or "__wrapped__" in value.__dict__ or (
             "__signature__" in value.__dict__):
         raise GraphBreak("introspection", "inspect.signature() of something else than a plain function")
     root = tx.state.guards.pin(fn.source, value)
@@ -709,6 +717,7 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     for part in ("__wrapped__", "__signature__"):
         tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
     made = inspect.signature(types.MethodType(value, object()) if bound else value)
+    tx.state.guards.made[id(made)] = made
     return wrap_pinned(tx, made)
 
 
@@ -770,10 +779,20 @@ def make_getter(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     raise GraphBreak("untraceable_call", f"operator.{cls.__name__} made in the trace")
 
 
-def enum_call(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    """Color(1): a look-up that gives one of the class's members."""
+_QUIET_MISSING = {enum.Enum.__dict__["_missing_"].__func__, enum.Flag.__dict__["_missing_"].__func__}
+
+
+def enum_call(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Color(1): a look-up that gives one of the class's members. Other calls make a class."""
+    if len(args) != 1 or kwargs or not cls._member_map_:
+        raise GraphBreak("untraceable_call", f"{cls.__name__}() that makes a class")
+    if isinstance(args[0], ObjectVariable) and type(args[0].value) is cls:
+        return args[0]
+    value = core.need_constant(args[0], "an enum's value")
+    if value not in cls._value2member_map_ and cls._missing_.__func__ not in _QUIET_MISSING:
+        raise GraphBreak("untraceable_call", f"{cls.__name__}._missing_")
     try:
-        member = cls(*(core.need_constant(a, "an enum's value") for a in args))
+        member = cls(value)
     except ValueError as error:
         raise UserRaise(user_error(ValueError, *error.args)) from None
     return wrap_pinned(tx, member)

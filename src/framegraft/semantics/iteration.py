@@ -38,7 +38,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
     if isinstance(obj, ITERATORS):
         return obj
     if isinstance(obj, ObjectVariable):
-        if isinstance(obj.value, type):
+        if issubclass(type(obj.value), type):
             return calls.call(tx, _need(tx, attributes.special_method(tx, obj, "__iter__"), obj), [], {})
         method = attributes.special_method(tx, obj, "__iter__")
         inner = payload_of(obj)
@@ -97,8 +97,8 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
         if iterator.kind is _BACKWARDS and iterator.items != iterator.origin.items[::-1]:  # type: ignore[union-attr]
             raise GraphBreak("unsupported_iterator", "a list that changes while reversed() goes over it")
         if iterator.index < len(iterator.items):
+            tx.state.changed(iterator)
             iterator.index += 1
-            tx.state.dirty += 1
             item = iterator.items[iterator.index - 1]
             if not iterator.view:
                 return item
@@ -109,7 +109,7 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
             iterator.items, iterator.index, iterator.origin = [], 0, None  # it lets go of the list: what is added comes too late
         return None
     if isinstance(iterator, CombinedIteratorVariable):
-        tx.state.dirty += 1
+        tx.state.changed(iterator)
         return _next_combined(tx, iterator)
     if isinstance(iterator, OutsideIteratorVariable):
         return iterator.next_item(tx.state)
@@ -210,7 +210,7 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
         return True, NONE
     if not generator.started and error is None and not (isinstance(value, ConstantVariable) and value.value is None):
         raise UserRaise(user_error(TypeError, "can't send non-None value to a just-started generator"))
-    tx.state.dirty += 1
+    tx.state.changed(generator)
     if generator.broken:
         raise GraphBreak("unsupported_iterator", f"a {generator.python_type().__name__} that has raised an error")
     frame = generator.frame

@@ -16,9 +16,11 @@ from ..model.value import (
     ConstantVariable,
     DictVariable,
     ExceptionVariable,
+    FunctionVariable,
     GeneratorVariable,
     IteratorVariable,
     ListVariable,
+    MethodVariable,
     ObjectVariable,
     SetVariable,
     TupleVariable,
@@ -515,7 +517,7 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
     if isinstance(obj, ExceptionVariable):
         attributes.generic_set_exception_attr(tx, obj, name, args[1])
         return NONE
-    if not isinstance(obj, ObjectVariable) or isinstance(obj.value, type):
+    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
     attributes.generic_set_attr(tx, obj, name, args[1])
     return NONE
@@ -524,7 +526,7 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
 @method(VariableTracker, "__getattribute__")
 def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.attribute_name(args[0])
-    if isinstance(obj, ObjectVariable) and not isinstance(obj.value, type):
+    if isinstance(obj, ObjectVariable) and not issubclass(type(obj.value), type):
         return attributes.generic_get_attr(tx, obj, name, fallback=False)
     return attributes.get_attr(tx, obj, name)
 
@@ -561,4 +563,12 @@ def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs
     return obj
 
 
-FUNCTION_GET = types.FunctionType.__get__
+@method(ObjectVariable, "__get__")
+@method(FunctionVariable, "__get__")
+def function_get(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker | None:
+    """A Python function as a method of an object (Objects/funcobject.c, func_descr_get)."""
+    if obj.python_type() is not types.FunctionType or not args:
+        return None
+    if isinstance(args[0], ConstantVariable) and args[0].value is None:
+        return obj if len(args) > 1 and is_class(args[1]) else None
+    return MethodVariable(obj, args[0])

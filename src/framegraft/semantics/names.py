@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import GlobalScope, user_error
 from ..model.source import Source
-from ..model.value import MISSING, CellVariable, LazyVariable, ObjectVariable, VariableTracker
+from ..model.value import MISSING, CellVariable, LazyVariable, ObjectVariable, VariableTracker, constant
 from .wrapping import wrap_pinned
 
 
@@ -50,20 +50,20 @@ def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
     if stored is MISSING or stored is None and name not in scope.real:
         if stored is None:
             tx.state.guards.add(source, "ABSENT")
-        raise UserRaise(user_error(NameError, f"name '{name}' is not defined"))
+        raise UserRaise(user_error(NameError, f"name '{name}' is not defined", name=constant(name)))
     if name in scope.real:
         tx.state.guards.present(source)
         scope.stores[name] = MISSING
     else:
         tx.state.guards.add(source, "ABSENT")
         del scope.stores[name]
-    tx.state.dirty += 1
+    tx.state.changed(None)
 
 
 def load_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker:
     found = lookup_global(tx, scope, name)
     if found is None:
-        raise UserRaise(user_error(NameError, f"name '{name}' is not defined"))
+        raise UserRaise(user_error(NameError, f"name '{name}' is not defined", name=constant(name)))
     return found
 
 
@@ -77,7 +77,7 @@ def cell_contents(tx: Any, cell: CellVariable) -> Any:
 def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:
     cell.contents = value
     cell.mutated = True
-    tx.state.dirty += 1
+    tx.state.changed(cell)
     if cell.source is not None:
         tx.state.mark_mutated(cell)
 

@@ -36,7 +36,7 @@ from ..model.value import (
 )
 from . import attributes, calls, containers, iteration
 from .containers import payload_of, sequence_items
-from .wrapping import need_constant_deep, wrap_constant
+from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
 _BINARY = {
     operator.add: ("__add__", "__radd__", "+"),
@@ -76,6 +76,7 @@ _COMPARE = {
     operator.eq: ("__eq__", "__eq__", "=="),
     operator.ne: ("__ne__", "__ne__", "!="),
 }
+_COMPARE_NAMES = {name: fn for fn, (name, _, _) in _COMPARE.items()}
 _SET_UPDATES = {operator.ior: "update", operator.iand: "intersection_update", operator.isub: "difference_update",
                 operator.ixor: "symmetric_difference_update"}
 _UNARY = {operator.neg: "__neg__", operator.pos: "__pos__", operator.invert: "__invert__"}
@@ -141,7 +142,7 @@ def fresh(value: Any) -> VariableTracker:
         return ListVariable([fresh(v) for v in value])
     if type(value) is tuple:
         return TupleVariable([fresh(v) for v in value])
-    if type(value) in (dict, set, bytearray):
+    if type(value) in (dict, set, bytearray) or type(value).__name__ == "ndarray":
         raise GraphBreak("untraceable_call", f"a builtin that gives a new {type(value).__name__}")
     return wrap_constant(value)
 
@@ -161,8 +162,8 @@ def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
             if a.source != b.source:
                 tx.state.guards.add(a.source, "ALIAS" if same else "NOALIAS", (a.source, b.source))
             return same
-        if a.value is b.value and a.source is None and b.source is None:
-            return True
+        if a.source is None and b.source is None and type(a.value) in (int, str, float, bytes, complex):
+            return a.value is b.value  # made by the trace as the program makes them
         if type(a.value) in (int, str, float, bytes, complex) and a.value != b.value:
             return False
         if TENSOR.is_constant_type(type(a.value)) and a.value != b.value:
@@ -171,7 +172,10 @@ def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if isinstance(a, ConstantVariable) or isinstance(b, ConstantVariable):
         return False
     if isinstance(a, ObjectVariable) and isinstance(b, ObjectVariable) and not containers._is_missing(a.value):
-        return a.value is b.value
+        if a.value is b.value:
+            return True
+        if a.cls is not b.cls or issubclass(type(a.value), containers.PINNED) or issubclass(type(b.value), containers.PINNED):
+            return False  # guards on classes, or on the very objects, tell them apart in any case
     if isinstance(a, (MethodVariable, BuiltinMethodVariable)) or isinstance(b, (MethodVariable, BuiltinMethodVariable)):
         return False
     if a.source is not None and b.source is not None and a.source != b.source:
@@ -201,18 +205,23 @@ def truth(tx: Any, value: VariableTracker) -> bool:
     if isinstance(value, (TensorVariable, SymbolicVariable)):
         return TENSOR.truth(tx, value)
     if isinstance(value, ObjectVariable):
-        if isinstance(value.value, (types.FunctionType, types.ModuleType, types.BuiltinFunctionType)):
+        if issubclass(type(value.value), (types.FunctionType, types.ModuleType, types.BuiltinFunctionType)):
             return True
-        if isinstance(value.value, type) and type(value.value) is type:
+        if issubclass(type(value.value), type) and type(value.value) is type:
             return True
         for name in ("__bool__", "__len__"):
             method = attributes.special_method(tx, value, name)
             if method is not None and name == "__bool__" and calls.is_builtin_method(method):
-                if isinstance(value.value, enum.Enum):  # guarded by identity
+                if issubclass(type(value.value), enum.Enum):  # guarded by identity
                     return type(value.value).__bool__(value.value)  # type: ignore[attr-defined]
                 raise GraphBreak("untraceable_call", f"the truth of a {value.cls.__name__}, which C code tells")
             if method is not None:
                 result = realize(calls.call(tx, method, [], {}), tx.state)
+                if name == "__bool__" and result.python_type() is not bool:
+                    text = f"__bool__ should return bool, returned {result.python_type().__name__}"
+                    raise UserRaise(user_error(TypeError, text))
+                if name == "__len__" and not (result.python_type() is int and (type(result) is not ConstantVariable or result.value >= 0)):
+                    raise GraphBreak("raised_exception", f"__len__ gives a {result.python_type().__name__}")
                 return truth(tx, result)
         return True
     if isinstance(value, (ListVariable, TupleVariable, SetVariable)):
@@ -256,6 +265,8 @@ def length(tx: Any, obj: VariableTracker) -> VariableTracker:
 def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> VariableTracker:
     inner = payload_of(container)
     if isinstance(container, ObjectVariable):
+        if attributes.mro_lookup(tx, container.cls, "__contains__") is None:
+            raise UserRaise(user_error(TypeError, f"'{container.cls.__name__}' object is not a container"))
         method = attributes.special_method(tx, container, "__contains__")
         if method is not None and not calls.is_builtin_method(method):
             return constant(truth(tx, calls.call(tx, method, [item], {})))
@@ -269,13 +280,10 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
         return constant(containers.hash_key(tx, item) in inner.items)
     if isinstance(inner, TensorVariable):
         raise GraphBreak("data_dependent_branch", "in of a tensor")
-    if isinstance(inner, (ListVariable, TupleVariable)):
-        items = inner.items
-    else:
-        items = iteration.unpack_iterable(tx, container)
-    for candidate in items:
+    iterator = iteration.get_iter(tx, inner if isinstance(inner, (ListVariable, TupleVariable)) else container)
+    while (candidate := iteration.next_item(tx, iterator)) is not None:
         candidate = realize(candidate, tx.state)
-        if candidate is item:
+        if _same_object(candidate, item):
             return TRUE
         if truth(tx, apply(tx, operator.eq, [candidate, item])):
             return TRUE
@@ -288,8 +296,9 @@ def not_contains(tx: Any, item: VariableTracker, container: VariableTracker) -> 
 
 def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
     x, y = payload_of(a), payload_of(b)
+    name, mirrored, sign = _COMPARE[fn]
     user_defined = (isinstance(a, ObjectVariable) and x is a) or (isinstance(b, ObjectVariable) and y is b)
-    if not user_defined:
+    if not user_defined and not _overrides(tx, a, name) and not _overrides(tx, b, mirrored):
         if isinstance(x, (ListVariable, TupleVariable)) and isinstance(x, ListVariable) == isinstance(y, ListVariable) and (
                 isinstance(y, (ListVariable, TupleVariable))):
             return _compare_sequences(tx, fn, x.items, y.items)  # type: ignore[attr-defined]
@@ -302,7 +311,6 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
             return _compare_sequences(tx, fn, a.items, b.items)
         if type(a) is type(b) and isinstance(a, (MethodVariable, BuiltinMethodVariable)):
             return constant(_same_methods(tx, a, b) == (fn is operator.eq))
-    name, mirrored, sign = _COMPARE[fn]
     swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
     for left, right, method in ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored)):
         result = _slot(tx, left, method, right)
@@ -330,9 +338,13 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
     if not isinstance(left, ObjectVariable):
         return None
     found = attributes.mro_lookup(tx, left.cls, name)
-    if containers._is_missing(found) or found is None:
+    if containers._is_missing(found):
         return None
+    if found is None:
+        raise UserRaise(user_error(TypeError, "'NoneType' object is not callable"))
     if not isinstance(found, types.FunctionType):
+        if left.payload is not None and isinstance(found, types.WrapperDescriptorType):
+            return _payload_slot(tx, left, name, right)
         if name in ("__eq__", "__ne__") and getattr(object, name) is found:
             if name == "__ne__":
                 inverse = _slot(tx, left, "__eq__", right)
@@ -341,7 +353,7 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
         if getattr(object, name, None) is found:
             return None
         other = right.value if isinstance(right, (ConstantVariable, ObjectVariable)) else None
-        if isinstance(left.value, enum.Enum) and isinstance(other, (enum.Enum, int, str, float, type(None))):
+        if issubclass(type(left.value), enum.Enum) and isinstance(other, (enum.Enum, int, str, float, type(None))):
             answer = found(left.value, other)  # a slot of int or str
             return None if answer is NotImplemented else constant(answer)
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
@@ -352,12 +364,34 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
     return result
 
 
+def _overrides(tx: Any, operand: VariableTracker, name: str) -> bool:
+    """Whether a subclass of a builtin container has an operator method of its own."""
+    if not isinstance(operand, ObjectVariable) or operand.payload is None:
+        return False
+    return not isinstance(attributes.mro_lookup(tx, operand.cls, name), types.WrapperDescriptorType)
+
+
+def _payload_slot(tx: Any, left: ObjectVariable, name: str, right: VariableTracker) -> VariableTracker | None:
+    """A builtin container's own operator; None where it knows nothing of the other operand."""
+    other = payload_of(right)
+    if type(other) is not type(payload_of(left)):
+        return None
+    if name not in _COMPARE_NAMES:
+        raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
+    return compare(tx, _COMPARE_NAMES[name], payload_of(left), other)
+
+
+def _same_object(a: VariableTracker, b: VariableTracker) -> bool:
+    """Whether containers take two items for equal without asking them (CPython: PyObject_RichCompareBool)."""
+    return a is b or isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable) and a.value is b.value
+
+
 def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
     if fn in (operator.eq, operator.ne) and len(a) != len(b):
         return constant(fn is operator.ne)
     for x, y in zip(a, b, strict=False):
         x, y = realize(x, tx.state), realize(y, tx.state)
-        if x is y and not isinstance(x, TensorVariable):
+        if _same_object(x, y):
             continue
         if not truth(tx, apply(tx, operator.eq, [x, y])):
             if fn in (operator.eq, operator.ne):
@@ -371,7 +405,7 @@ def _equal_dicts(tx: Any, a: DictVariable, b: DictVariable) -> bool:
     if x.keys() != y.keys():
         return False
     pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
-    return all(p is q or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs)
+    return all(_same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs)
 
 
 def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
@@ -400,10 +434,13 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
 
 def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bool = False) -> VariableTracker:
     name, mirrored, sign = _BINARY[fn]
-    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
+    if fn is operator.or_ and (union := _union(tx, a, b)) is not None:
+        return union
+    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type()) and (
+        _is_overloaded(tx, a, b, mirrored))
     order = ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored))
-    for left, right, method in order:
-        if payload_of(left) is left:
+    for left, right, method in order[: 1 if a.python_type() is b.python_type() else 2]:
+        if payload_of(left) is left or _overrides(tx, left, method):
             result = _slot(tx, left, method, right)
             if result is not None:
                 return result
@@ -413,6 +450,29 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bo
     if result is not None:
         return result
     raise UserRaise(user_error(TypeError, _mismatch(fn, sign, a, b, inplace)))
+
+
+def _union(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+    """``int | None``: classes whose metaclass leaves that to ``type``."""
+    values = []
+    for part in (a, b):
+        if isinstance(part, ConstantVariable) and part.value is None:
+            values.append(None)
+        elif isinstance(part, ObjectVariable) and (part.cls is types.UnionType or issubclass(part.cls, type) and (
+                attributes.mro_lookup(tx, part.cls, "__or__") is type.__or__)):
+            values.append(part.value)
+        else:
+            return None
+    if values == [None, None]:
+        return None
+    return wrap_pinned(tx, operator.or_(*values))
+
+
+def _is_overloaded(tx: Any, a: VariableTracker, b: VariableTracker, name: str) -> bool:
+    """typeobject.c's method_is_overloaded: of two user classes, the subclass goes first only with a method of its own."""
+    if not (isinstance(a, ObjectVariable) and isinstance(b, ObjectVariable)):
+        return True
+    return attributes.mro_lookup(tx, b.cls, name) is not attributes.mro_lookup(tx, a.cls, name)
 
 
 def _mismatch(fn: Any, sign: str, a: VariableTracker, b: VariableTracker, inplace: bool) -> str:
@@ -491,6 +551,10 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
     method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [spec], {})
+    if isinstance(value, ObjectVariable) and attributes.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
+        if issubclass(type(value.value), enum.Enum) and isinstance(spec, ConstantVariable):
+            return constant(format(value.value, spec.value))  # as the C type that the members are of does it
+        raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")
     if isinstance(spec, ConstantVariable) and spec.value == "" and not isinstance(value, TensorVariable):
         return calls.call(tx, wrap_constant(str), [value], {})
     raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")

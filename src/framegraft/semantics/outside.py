@@ -95,13 +95,14 @@ class Container:
         return next((r for r in gc.get_referents(leaves_of(iterator)[self.leaf]) if isinstance(r, MUTABLE)), None)
 
 
+MOST = 256  # items that a trace takes from one iterator: guards look each of them up from the iterator's place on
 MUTABLE = (list, dict, set, collections.deque)
 
 
 class OutsideIteratorVariable(VariableTracker):
     """An iterator from outside; ``taken`` items of it have been used by the trace."""
 
-    __slots__ = ("value", "taken", "ended", "remaining")
+    __slots__ = ("value", "taken", "ended", "remaining", "_ahead")
 
     def __init__(self, value: Any, source: Source) -> None:
         self.value = value
@@ -109,6 +110,7 @@ class OutsideIteratorVariable(VariableTracker):
         self.taken = 0
         self.ended = False
         self.remaining = Remaining()
+        self._ahead: Any = None  # a duplicate that stands where the trace does
 
     def python_type(self) -> type:
         return type(self.value)
@@ -121,17 +123,19 @@ class OutsideIteratorVariable(VariableTracker):
         if self.ended:
             return None
         self._check_containers(state)
+        if self.taken == MOST:
+            raise GraphBreak("unsupported_iterator", f"more than {MOST} items of a {type(self.value).__name__} made outside of the trace")
         state.mark_mutated(self)
-        for index, item in enumerate(duplicate(self.value)):
-            if index == self.taken:
-                assert self.source is not None
-                found = LazyVariable(item, self.source.child("PYCALL", Peek(self.taken)))
-                self.taken += 1
-                self.remaining.count = self.taken
-                return found
+        if self._ahead is None:
+            self._ahead = duplicate(self.value)
+        for item in self._ahead:
+            assert self.source is not None
+            found = LazyVariable(item, self.source.child("PYCALL", Peek(self.taken)))
+            self.taken += 1
+            self.remaining.count = self.taken
+            return found
         self.ended = self.remaining.all = True
         return None
-
 
     def _check_containers(self, state: Any) -> None:
         """The items are looked up in the real containers: the trace must not have changed these."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import functools
 import gc
@@ -9,6 +10,7 @@ import types
 from typing import Any
 
 from ..errors import GraphBreak
+from ..interp.state import realize
 from ..model.dispatch import TENSOR, specialised, unknown
 from ..model.source import Source, pinned
 from ..model.value import (
@@ -60,12 +62,21 @@ def wrap_class(tx: Any, cls: type) -> VariableTracker:
 def wrap_pinned(tx: Any, value: Any) -> VariableTracker:
     """Tracker of an object whose identity is already assured, one for each object."""
     state = tx.state
-    found = state.by_id.get(id(value))
+    found = _known(state, value)
     if found is None:
         found = wrap_constant(value)
         if isinstance(found, ObjectVariable):
             state.by_id[id(value)] = found
             state.keep_alive.append(value)
+    return found
+
+
+def _known(state: Any, value: Any) -> VariableTracker | None:
+    """The tracker of this very object. A repeated block has only noted where its objects are (tensor.blocks)."""
+    found = state.by_id.get(id(value))
+    if type(found) is LazyVariable:
+        del state.by_id[id(value)]
+        found = realize(found, state)
     return found
 
 
@@ -102,7 +113,7 @@ class VariableBuilder:
             else:
                 guards.add(source, "EQ", value)
             return ConstantVariable(value, source) if cls in (int, float, str) else constant(value)
-        known = state.by_id.get(id(value))
+        known = _known(state, value)
         if known is not None:
             if known.source is not None and known.source != source:
                 guards.add(source, "ALIAS", (source, known.source))
@@ -120,7 +131,7 @@ class VariableBuilder:
                 return self._bound_builtin(value, source)
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
-        if isinstance(value, enum.Enum) or cls is functools._lru_cache_wrapper:
+        if issubclass(type(value), enum.Enum) or cls is functools._lru_cache_wrapper:
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
         if cls is types.FunctionType:
@@ -137,6 +148,9 @@ class VariableBuilder:
                 guards.add(source.child("CELLVAL"), "ABSENT")
                 contents = MISSING
             return CellVariable(contents, source)
+        if cls is types.UnionType:  # made anew wherever it is written
+            guards.add(source, "PY", _UnionIs(value))
+            return ObjectVariable(value, cls, source)
         if cls is range:
             guards.add(source, "PY", _RangeIs(value))
             return ConstantVariable(value, source)
@@ -145,7 +159,11 @@ class VariableBuilder:
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
             inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
-            tracker.payload = inner.payload if isinstance(inner, ObjectVariable) else inner
+            if isinstance(inner, ObjectVariable) and inner.cls is collections.OrderedDict:
+                inner = inner.payload  # type: ignore[assignment]
+            if not isinstance(inner, DictVariable):
+                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {inner.python_type().__name__}")
+            tracker.payload = inner
             return tracker
         if cls is super and value.__self__ is not None:
             return self._super(value, source)
@@ -160,8 +178,8 @@ class VariableBuilder:
 
     def _payload(self, value: Any, cls: type, source: Source) -> VariableTracker | None:
         guards = self.state.guards
-        if isinstance(value, (list, tuple)):
-            base = list if isinstance(value, list) else tuple
+        if issubclass(type(value), (list, tuple)):
+            base = list if issubclass(type(value), list) else tuple
 
             def look() -> list:
                 length = base.__len__(value)
@@ -169,15 +187,15 @@ class VariableBuilder:
                 return [LazyVariable(base.__getitem__(value, i), source.item(value, i)) for i in range(length)]
 
             return ListVariable([], source, value, look) if base is list else TupleVariable(look(), source)
-        if isinstance(value, dict):
+        if issubclass(type(value), dict):
             if id(value) in self.state.scopes:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
-        if isinstance(value, (set, frozenset)):
+        if issubclass(type(value), (set, frozenset)):
             if not all(type(v) in CONSTANT_TYPES for v in value):
                 raise GraphBreak("unsupported_iterator", "a set of objects other than constants, made outside of the trace")
             guards.add(source, "PY", _SetIs(value))
-            base_cls = set if isinstance(value, set) else frozenset
+            base_cls = set if issubclass(type(value), set) else frozenset
             return SetVariable({v: constant(v) for v in value}, source, value, base_cls)
         return None
 
@@ -251,6 +269,18 @@ class _RangeIs:
 
     def __call__(self, value: range) -> bool:
         return (value.start, value.stop, value.step) == self.parts
+
+
+class _UnionIs:
+    """Guard: a union of the very same classes."""
+
+    __name__ = "union_is"
+
+    def __init__(self, value: types.UnionType) -> None:
+        self.parts = value.__args__
+
+    def __call__(self, value: types.UnionType) -> bool:
+        return len(value.__args__) == len(self.parts) and all(a is b for a, b in zip(value.__args__, self.parts, strict=True))
 
 
 class _SetIs:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ..errors import GraphBreak
+from ..interp.regions import pure
 from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
@@ -67,22 +68,18 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
         attributes.mro_lookup(tx, cls, name)
     separate = attributes.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
         "setup_context", torch.autograd.Function.__dict__.get("setup_context"))
-    versions = [i.fake._version for i in inputs if isinstance(i, TensorVariable) and not i.fake.is_inference()]
-    before = (graph.call_count, graph.changes_modes, graph.may_raise, set(graph.graph.nodes))
+    before = (graph.call_count, graph.switches, graph.may_raise, set(graph.graph.nodes))
     grad = torch.is_grad_enabled()
-    state.pure += 1
     torch._C._set_grad_enabled(False)
     try:
-        forward = attributes.get_attr(tx, owner, "forward")
-        result = calls.call(tx, forward, inputs if separate else [context, *inputs], {})
-        if separate:
-            calls.call(tx, attributes.get_attr(tx, owner, "setup_context"), [context, TupleVariable(list(inputs)), result], {})
+        with pure(state, f"{cls.__name__}.forward"):
+            forward = attributes.get_attr(tx, owner, "forward")
+            result = calls.call(tx, forward, inputs if separate else [context, *inputs], {})
+            if separate:
+                calls.call(tx, attributes.get_attr(tx, owner, "setup_context"), [context, TupleVariable(list(inputs)), result], {})
     finally:
         torch._C._set_grad_enabled(grad)
-        state.pure -= 1
-    graph.call_count, graph.changes_modes, graph.may_raise = before[:3]
+    graph.call_count, graph.switches, graph.may_raise = before[:3]
     for node in reversed(list(graph.graph.nodes)):
         if node not in before[3] and node.op != "placeholder":
             graph.graph.erase_node(node)
-    if versions != [i.fake._version for i in inputs if isinstance(i, TensorVariable) and not i.fake.is_inference()]:
-        raise GraphBreak("unsupported_mutation", f"{cls.__name__}.forward changes a tensor in place")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import logging
 import sys
 import types
 from typing import Any
@@ -39,7 +40,8 @@ class _FakeTensorGlobals(dict):
 
 
 _UNLOADED = types.SimpleNamespace(config=types.SimpleNamespace(_custom_ops_profile=None))
-_GLOBALS = _FakeTensorGlobals(torch=_LazyTorch(), __builtins__=builtins, __name__=ft.__name__)
+_QUIET = logging.Logger("framegraft.fake", logging.CRITICAL + 1)  # eager mode tells the program of errors, if there are any
+_GLOBALS = _FakeTensorGlobals(torch=_LazyTorch(), log=_QUIET, __builtins__=builtins, __name__=ft.__name__)
 
 
 class CaptureConverter(FakeTensorConverter):
@@ -119,13 +121,47 @@ class CaptureMode(FakeTensorMode):
             return known
         if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
             self.random = not _drops_nothing(func, args, named)
-        return self.dispatch(func, classes, args, named)
+        kind = _IN_PLACE.get(func)
+        if kind is None:
+            kind = _IN_PLACE[func] = _kind_of(func)
+        return self._in_place(kind, func, classes, args, named) if kind else self.dispatch(func, classes, args, named)
+
+    def _in_place(self, kind: str, func: Any, classes: Any, args: tuple, kwargs: dict) -> Any:
+        """As torch's, but a tensor keeps its shape: torch's decompositions let a fake one grow where a real one raises."""
+        target = args[0]
+        shape = target.shape
+        if kind == "pointwise" and len({len(shape), *(len(a.shape) for a in args if isinstance(a, torch.Tensor))}) == 1 and all(
+                a.shape is shape or a.shape == shape for a in args if isinstance(a, torch.Tensor)):
+            return self.dispatch(func, classes, args, kwargs)
+        caching, self.cache_enabled = self.cache_enabled, False  # its answers would not change the shape again
+        try:
+            result = self.dispatch(func, classes, args, kwargs)
+        finally:
+            self.cache_enabled = caching
+        if len(target.shape) != len(shape) or any(a is not b and a != b for a, b in zip(target.shape, shape, strict=True)):
+            raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(target.shape)}")
+        return result
 
     # Torch's own code, which reads torch._dynamo.config for each operation that its cache does not know.
     _dispatch_impl = types.FunctionType(
         FakeTensorMode._dispatch_impl.__code__, _GLOBALS, "_dispatch_impl",
         FakeTensorMode._dispatch_impl.__defaults__, FakeTensorMode._dispatch_impl.__closure__,
     )
+
+
+_IN_PLACE: dict[Any, str] = {}  # operation -> "pointwise", "other", or "" where it is none that works in place
+_RESHAPING = ("resize", "set_", "squeeze", "transpose", "t_", "swap", "as_strided", "rename", "detach")
+
+
+def _kind_of(func: Any) -> str:
+    """Operations that write to their first argument and leave its shape alone."""
+    name = func._schema.name.partition("::")[2]
+    if not name.endswith("_") or name.endswith("__") or not func._schema.is_mutable or any(word in name for word in _RESHAPING):
+        return ""
+    first = func._schema.arguments[0]
+    if first.alias_info is None or not first.alias_info.is_write or not isinstance(first.type, torch.TensorType):
+        return ""
+    return "pointwise" if torch.Tag.pointwise in func.tags else "other"
 
 
 def _drops_nothing(func: Any, args: tuple, kwargs: dict) -> bool:
@@ -157,7 +193,7 @@ def to_fake(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     known = memo._get_memo(tensor)
     if known is not None:
         return known
-    with torch.inference_mode(tensor.is_inference()):
+    with torch.inference_mode(tensor.is_inference()), _outside_of_transforms():
         fake = _fake_view(mode, tensor, extents) if tensor._is_view() else _fake_base(mode, tensor, extents=extents)
     if type(tensor) is torch.nn.Parameter:
         fake._is_param = True
@@ -165,6 +201,18 @@ def to_fake(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
         fake._is_buffer = True
     memo.set_tensor_memo(tensor, fake)
     return fake
+
+
+def _outside_of_transforms() -> Any:
+    """Inputs belong to the program, also where a function that torch.func transforms is the first to look at one."""
+    if _FUNCTORCH.maybe_current_level() is None:
+        return contextlib.nullcontext()
+    from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack  # noqa: PLC0415 - loaded by the transform
+
+    return temporarily_clear_interpreter_stack()
+
+
+_FUNCTORCH: Any = torch._C._functorch  # type: ignore[attr-defined]
 
 
 def _extents(tensor: torch.Tensor, extents: Any) -> tuple[Any, Any]:

@@ -31,7 +31,9 @@ class OutputGraph:
     """The graph, its inputs (tensors' trackers and ``symbols.SymbolInput``) and, once there are any, its symbols."""
 
     def __init__(self, policy: Any = None, config: Any = None) -> None:
-        self.graph = torch.fx.Graph()
+        self.root = torch.fx.Graph()
+        self.body: Any = None  # of a function that torch will call, while it is traced: subgraphs.Body
+        self.modules: dict[str, torch.fx.GraphModule] = {}  # the graphs of such functions
         self.mode = CaptureMode()
         self.policy = policy
         self.config = config
@@ -40,11 +42,25 @@ class OutputGraph:
         self.inputs: list[Any] = []
         self._last_placeholder: Any = None
         self.call_count = 0
-        self.changes_modes = False
+        self.switches = 0  # nodes that change torch's modes
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
         self.modes = Modes()  # at frame entry
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
+
+    @property
+    def graph(self) -> torch.fx.Graph:
+        """The graph to which nodes are added."""
+        return self.root if self.body is None else self.body.graph
+
+    def submodule(self, name: str, module: torch.fx.GraphModule) -> torch.fx.Node:
+        """A node for a graph inside of the graph."""
+        modules = self.modules if self.body is None else self.body.modules
+        key = f"{name}_body_{len(modules)}"
+        modules[key] = module
+        graph = self.graph
+        graph.owning_module = None
+        return graph.create_node("get_attr", key, (), {})
 
     def propagating(self) -> Any:
         """The context in which an operation runs on fake tensors."""
@@ -74,7 +90,7 @@ class OutputGraph:
     def add_number(self, name: str, source: Source, value: Any, item: Any = None) -> Any:
         """A placeholder for a number, or for the tensor that carries the float ``item``."""
         with self._at_front():
-            node = self.graph.placeholder(name, type_expr=torch.Tensor if item is not None else torch.SymInt)
+            node = self.root.placeholder(name, type_expr=torch.Tensor if item is not None else torch.SymInt)
         if item is not None:
             fake = to_fake(self.mode, value)
             fake.item_memo = item
@@ -93,7 +109,7 @@ class OutputGraph:
         # Inference tensors count no versions: whether the graph changes one is unknown.
         self._versions.append((fake, -1 if fake.is_inference() else fake._version))
         with self._after_placeholders():
-            node = self.graph.placeholder(placeholder_name(source), type_expr=torch.Tensor)
+            node = self.root.placeholder(placeholder_name(source), type_expr=torch.Tensor)
         self._last_placeholder = node
         node.meta["example_value"] = fake
         node.meta["source"] = source.name
@@ -104,16 +120,18 @@ class OutputGraph:
         return tracker
 
     def _at_front(self) -> Any:
-        first = next(iter(self.graph.nodes), None)
-        return self.graph.inserting_before(first) if first is not None else _Here()
+        first = next(iter(self.root.nodes), None)
+        return self.root.inserting_before(first) if first is not None else _Here()
 
     def _after_placeholders(self) -> Any:
         if self._last_placeholder is not None:
-            return self.graph.inserting_after(self._last_placeholder)
+            return self.root.inserting_after(self._last_placeholder)
         return self._at_front()
 
     def node(self, kind: str, target: Any, args: tuple, kwargs: dict) -> torch.fx.Node:
         self.call_count += 1
+        if self.body is not None:
+            args, kwargs = torch.fx.map_arg((args, kwargs), self.body.own)  # type: ignore[assignment]
         return self.graph.create_node(kind, target, args, kwargs)
 
     def _is_changed(self, fake: Any, version: int) -> bool:
@@ -121,7 +139,13 @@ class OutputGraph:
 
     def repeatable(self) -> bool:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
-        return not self.mode.random and not any(self._is_changed(*pair) for pair in self._versions)
+        return not self.unrepeatable()
+
+    def unrepeatable(self) -> str:
+        """Why the graph does not give the same when it runs again on the same inputs; empty if it does."""
+        if self.mode.random:
+            return "it draws random numbers"
+        return "it changes its inputs" if any(self._is_changed(*pair) for pair in self._versions) else ""
 
     def changed_inputs(self) -> list[Change]:
         """For each input whether an operation of the graph may change it."""
@@ -150,7 +174,7 @@ class OutputGraph:
             if first is not tracker.node:
                 first.prepend(tracker.node)
         self.graph.lint()
-        return torch.fx.GraphModule(torch.nn.Module(), self.graph)
+        return torch.fx.GraphModule(self.modules, self.graph)
 
 
 class _Here:

@@ -17,6 +17,8 @@ from ..model.dispatch import handles
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
 
 _DEVICES = ("cpu", "cuda")
+SWITCHES = frozenset((torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
+                      torch.clear_autocast_cache))  # as nodes of a graph
 
 
 class Modes:
@@ -63,7 +65,7 @@ def _node(tx: Any, fn: Any, args: tuple) -> None:
     graph = tx.state.graph
     graph.node("call_function", fn, args, {})
     graph.call_count -= 1  # a graph of nothing but switches need not run
-    graph.changes_modes = True
+    graph.switches += 1
     tx.state.dirty += 1
 
 

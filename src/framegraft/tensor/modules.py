@@ -80,9 +80,6 @@ def _lazy_module(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("unsupported_attribute", f"torch.{name}")
     getattr(torch, name)
     raise Restart(f"torch.{name} was loaded")
-_answers(False, torch.overrides.has_torch_function, torch.overrides.has_torch_function_unary,
-         torch.overrides.has_torch_function_variadic, torch._C._has_torch_function, torch._C._has_torch_function_unary,
-         torch._C._has_torch_function_variadic)
 
 
 def _state_query(*functions: Any) -> None:
@@ -103,6 +100,11 @@ _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_d
              torch.get_autocast_dtype, torch.get_autocast_cpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
              torch.amp.is_autocast_available, torch.cuda.is_available, torch._C._is_torch_function_enabled,
              torch.promote_types, torch.can_cast)
+
+
+@handles(torch.jit.annotate)
+def annotate(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return args[1]
 
 
 @handles(torch._C._log_api_usage_once)

@@ -66,24 +66,20 @@ def get_value(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def _without_scalar(tx: Any, name: str, args: list, kwargs: dict) -> tuple | None:
-    """A method whose Python number is a tensor here, rewritten without that number.
+    """``x.addcdiv_(a, b, value=t)`` whose Python number is a tensor here: ``x.add_(a * t / b)``, in the order of the kernel.
 
-    ``x.add_(y, alpha=t)`` is ``x.add_(y * t)``; ``x.addcdiv_(a, b, value=t)`` is ``x.add_(a * t / b)``, in the order of
-    the kernel.
+    ``x.add_(y, alpha=t)`` has no such form: kernels multiply and add with one rounding.
     """
-    key = "alpha" if len(args) == 1 else "value"
-    scalar = kwargs.get(key)
+    scalar = kwargs.get("value")
     if not isinstance(scalar, TensorVariable) or scalar.fake.dim() or len(kwargs) != 1:
         return None
     scaled = run_node(tx, "call_function", torch.mul, [args[0], scalar], {})
-    if key == "value":
-        scaled = run_node(tx, "call_function", torch.div if "div" in name else torch.mul, [scaled, args[1]], {})
-    plain = name.removeprefix("addc").replace("div", "add").replace("mul", "add") if key == "value" else name
-    return plain, [scaled]
+    scaled = run_node(tx, "call_function", torch.div if "div" in name else torch.mul, [scaled, args[1]], {})
+    return ("add_" if name.endswith("_") else "add"), [scaled]
 
 
 torchops.ATTRIBUTES["grad"] = get_grad, set_grad
-for _name in ("add", "sub", "addcdiv", "addcmul"):
+for _name in ("addcdiv", "addcmul"):
     torchops.REWRITTEN[_name] = torchops.REWRITTEN[f"{_name}_"] = _without_scalar
 
 

@@ -13,6 +13,7 @@ from ..model.source import Source
 
 INT64 = (-(1 << 63), (1 << 63) - 1)
 FIXED_FLOATS = "<floats are fixed>"
+TENSOR_FLOATS = "<floats are tensors>"
 ANY = "any"  # in place of a value that is a symbol
 
 
@@ -40,12 +41,18 @@ class Policy:
         self.earlier = list(earlier) if dynamic is None and config.automatic_dynamic_shapes or self.dynamic else []
         self.specialize_int = config.specialize_int
         self.specialize_float = config.specialize_float or any(FIXED_FLOATS in e for e in self.earlier)
+        self.tensor_floats = any(TENSOR_FLOATS in e for e in self.earlier)
         self.seen: dict[str, Any] = {}
 
-    def fix_floats(self) -> None:
-        """No float becomes a symbol, now and in captures to come: the compiler cannot have them."""
-        self.specialize_float = True
-        self.seen[FIXED_FLOATS] = True
+    def spare_compiler(self, how: str) -> None:
+        """For a compiler that cannot have floats everywhere, now and in captures to come.
+
+        Args:
+            how: ``TENSOR_FLOATS``, operations take tensors instead (``floats.py``); ``FIXED_FLOATS``, no float becomes a symbol.
+        """
+        self.seen[how] = True
+        self.tensor_floats |= how == TENSOR_FLOATS
+        self.specialize_float |= how == FIXED_FLOATS
 
     def _name(self, source: Source) -> str:
         """The source's name; pinned objects of one class share theirs, so that the n-th of them gets a number."""

@@ -27,7 +27,12 @@ _Rule = Callable[[Any, tuple, dict], Any]
 def infer(mode: Any, func: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     """The fake result of ``func``, or NotImplemented where torch must say."""
     rule = RULES.get(func)
-    return NotImplemented if rule is None else rule(mode, args, kwargs)
+    if rule is not None and (known := rule(mode, args, kwargs)) is not NotImplemented:
+        return known
+    check = CHECKS.get(func)
+    if check is not None:
+        check(*args, **kwargs)
+    return NotImplemented
 
 
 def _tensors(mode: Any, args: tuple[Any, ...]) -> list[FakeTensor] | None:
@@ -92,10 +97,16 @@ def _fresh(mode: Any, tensors: list[FakeTensor], dtype: torch.dtype) -> Any:
         return FakeTensor(mode, meta, device)
 
 
+def _plain_alpha(kwargs: dict) -> bool:
+    """Whether the keyword arguments are no more than an ``alpha`` that any dtype takes."""
+    alpha = kwargs.get("alpha")
+    return len(kwargs) == 1 and type(alpha) is int and alpha in (1, -1)
+
+
 def _arithmetic(kind: str) -> _Rule:
     def rule(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         tensors = _tensors(mode, args)
-        if tensors is None or kwargs and (len(kwargs) > 1 or kwargs.get("alpha") not in (1, -1)):
+        if tensors is None or kwargs and not _plain_alpha(kwargs):
             return NotImplemented
         dtype = _common_dtype(args, tensors)
         if kind == "bool":
@@ -132,7 +143,7 @@ def _in_place(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     """The first argument itself, where shape and dtype of the result are its own."""
     tensors = _tensors(mode, args)
     target = args[0]
-    if tensors is None or kwargs and (len(kwargs) > 1 or kwargs.get("alpha") not in (1, -1)) or _device(tensors) is None:
+    if tensors is None or kwargs and not _plain_alpha(kwargs) or _device(tensors) is None:
         return NotImplemented
     if any(type(a) is bool for a in args):
         return NotImplemented
@@ -295,4 +306,44 @@ def _table() -> dict[Any, _Rule]:
     return table
 
 
+# Errors that eager kernels raise and torch's shape propagation overlooks. The operation runs for real then, which words them.
+
+
+def _check_cast(target: Any, *others: Any, **kwargs: Any) -> None:
+    """TensorIterator: the common dtype of an in-place operation must be one that casts to its target's."""
+    dtype = torch.result_type(target, others[0])
+    if not torch.can_cast(dtype, target.dtype):
+        raise RuntimeError(f"result type {dtype} can't be cast to {target.dtype}")
+
+
+def _check_alpha(a: Any, b: Any, alpha: Any = 1) -> None:
+    """native::alpha_check"""
+    if type(alpha) is bool and torch.result_type(a, b) is not torch.bool:
+        raise RuntimeError("a truth value as alpha")
+
+
+def _check_difference(a: Any, b: Any, alpha: Any = 1) -> None:
+    """native::sub_check"""
+    if any(type(n) is bool or getattr(n, "dtype", None) is torch.bool for n in (a, b)):
+        raise RuntimeError("subtraction of truth values")
+    _check_alpha(a, b, alpha)
+
+
+def _check_mask(target: Any, mask: Any, *value: Any) -> None:
+    if mask.dtype is not torch.bool:
+        raise RuntimeError("a mask that does not consist of truth values")
+
+
+def _checks() -> dict[Any, Any]:
+    table: dict[Any, Any] = {aten.mul_.Tensor: _check_cast, aten.mul_.Scalar: _check_cast}
+    for packet in (aten.add, aten.add_):
+        table[packet.Tensor] = table[packet.Scalar] = _check_alpha
+    for packet in (aten.sub, aten.sub_, aten.rsub):
+        table[packet.Tensor] = table[packet.Scalar] = _check_difference
+    for packet in (aten.masked_fill, aten.masked_fill_):
+        table[packet.Tensor] = table[packet.Scalar] = _check_mask
+    return table
+
+
+CHECKS = _checks()
 RULES = _table() | layouts.rules()

@@ -270,6 +270,14 @@ class Symbols:
         finally:
             values.update(hidden)
 
+    def fixed_float(self, before: int) -> bool:
+        """Whether a guard after the first ``before`` says that a float is a constant which the graph takes, or computes from one."""
+        return any(isinstance(g.expr, sympy.Eq) and g.expr.rhs.is_number and not self.carried.isdisjoint(g.expr.lhs.free_symbols)
+                   for g in self._guards[before:])
+
+    def guard_count(self) -> int:
+        return len(self._guards)
+
     # -- what an operation gave
 
     def bind(self, node: Any, result: Any) -> bool:
@@ -295,6 +303,8 @@ class Symbols:
         """Erase nodes of numbers that nothing uses."""
         for node in sorted(self.made, reverse=True):
             if not node.users and node.graph is self.graph.graph and not node._erased:
+                if node.target == "item" and "carries" in node.args[0].meta:
+                    self.carried.discard(node.args[0].meta.pop("carries").node.expr)  # its tensor is used as it is
                 self.graph.graph.erase_node(node)
 
     # -- guards

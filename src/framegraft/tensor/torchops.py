@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 import types
 from typing import Any
@@ -32,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import layouts, symbolic
+from . import layouts, numpy, symbolic
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -98,7 +99,7 @@ class Tensors(TensorLayer):
         self._graph_functions: dict[int, tuple[Any, str]] = {}
 
     def is_constant_type(self, cls: type) -> bool:
-        return cls in CONSTANTS
+        return cls in CONSTANTS or cls in numpy.SCALARS
 
     def kind(self, fn: Any) -> str:
         """How a callable is treated: 'graph', 'factory', or '' (not this layer's)."""
@@ -122,6 +123,12 @@ class Tensors(TensorLayer):
             return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
 
+    def is_block(self, value: Any) -> bool:
+        return isinstance(value, torch.nn.Module)
+
+    def block(self, tx: Any, fn: Any, args: list, kwargs: dict, go: Any) -> VariableTracker:
+        return tx.state.blocks.call(tx, fn, args, kwargs, go)
+
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
         return call_tensor_method(tx, obj, name, args, kwargs)
 
@@ -132,6 +139,7 @@ class Tensors(TensorLayer):
         setter = ATTRIBUTES.get(name)
         if setter is None:
             raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
+        tx.state.outside += 1
         setter[1](tx, obj, value)
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
@@ -143,6 +151,8 @@ class Tensors(TensorLayer):
         return found
 
     def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
+        if numpy.SCALARS and any(isinstance(a, ConstantVariable) and type(a.value) in numpy.SCALARS for a in args):
+            return None
         return symbolic.compute(tx.state.graph.symbols, fn, args)
 
     def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
@@ -163,7 +173,7 @@ def _classify(fn: Any) -> str:
         module = getattr(fn, "__module__", None) or ""
         if isinstance(fn, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             return "graph"
-        if name in _REFUSED or name == "__new__":
+        if name in _REFUSED or name == "__new__" or "quantize" in name and "fake" not in name:
             return ""
         if name.startswith(_GETTERS) and fn.__module__ == "torch._C" or module == "torch._C" and name.startswith(_GETTERS):
             return "getter"
@@ -191,7 +201,7 @@ def _is_variable_function(owner: Any) -> bool:
 
 def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     state = builder.state
-    if isinstance(value, torch.Tensor):
+    if issubclass(type(value), torch.Tensor):
         return _wrap_tensor(state, value, source)
     cls = type(value)
     if cls in (torch.dtype, torch.layout, torch.memory_format):
@@ -207,9 +217,9 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls is torch.Size:
         state.guards.add(source, "EQ", value)
         return constant(value)
-    if cls is torch.Generator or isinstance(value, torch.jit.ScriptModule):
+    if cls is torch.Generator or issubclass(type(value), torch.jit.ScriptModule):
         raise GraphBreak("untraceable_call", f"a {cls.__name__}")
-    return None
+    return numpy.wrap(state, value, source)
 
 
 def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
@@ -218,7 +228,7 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
-    if isinstance(value, FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+    if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
     graph = state.graph
     plan = None if graph.policy is None else graph.policy.tensor(value, source)
@@ -234,11 +244,20 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
 
 
+def _is_literal(value: complex) -> bool:
+    """Whether source code with its repr gives the number again: signs of zeros get lost, and infinities have no literal."""
+    try:
+        return repr(ast.literal_eval(repr(value))) == repr(value)
+    except ValueError:
+        return False
+
+
 class Unwrapper:
     """Trackers to FX arguments and to fake arguments, side by side."""
 
-    def __init__(self, tx: Any) -> None:
+    def __init__(self, tx: Any, target: Any = "") -> None:
         self.tx = tx
+        self.target = target
         self.by_fake: dict[int, TensorVariable] = {}
         self.saw_tensor = False
 
@@ -249,7 +268,12 @@ class Unwrapper:
             self.saw_tensor = True
             return tracker.node, tracker.fake
         if isinstance(tracker, ConstantVariable):
-            return tracker.value, tracker.value
+            value = tracker.value
+            if type(value) is complex and not _is_literal(value):
+                raise GraphBreak("untraceable_call", f"{value!r}, which a graph's code cannot spell")
+            if type(value) in numpy.SCALARS:
+                value = numpy.number_of(value, self.target)
+            return value, value
         if isinstance(tracker, SymbolicVariable):
             node = self.tx.state.graph.symbols.node(tracker)
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
@@ -278,24 +302,33 @@ PLAIN_OPERATORS: dict[Any, Any] = {
 }
 
 
+FLOATS: list[Any] = []  # (tx, target, args, kwargs) -> the value, or None; set by floats.py, which builds on this file
+
+
 def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     """Add a node for the operation and wrap what it gives."""
     state = tx.state
+    if state.graph.policy is not None and state.graph.policy.tensor_floats:
+        rewritten = FLOATS[0](tx, target, args, kwargs)
+        if rewritten is not None:
+            return rewritten
+    name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
-    unwrap = Unwrapper(tx)
+    unwrap = Unwrapper(tx, target)
     pairs = [unwrap.both(a) for a in args]
     named = {k: unwrap.both(v) for k, v in kwargs.items()}
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
-    before = [(t, _metadata(t.fake)) for t in unwrap.by_fake.values()]
-    if _may_raise(target):
-        state.graph.may_raise = True
-        if _caught_here(state):
-            state.rescued = True
-            if not state.rescue:
-                raise GraphBreak("untraceable_call", f"{getattr(target, '__name__', target)} may raise, inside a try block")
+    before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
+    raises, caught = _may_raise(target), _caught_at(state)
+    state.graph.may_raise |= raises
+    state.caught |= caught > 0
+    if raises and caught:
+        state.rescued = True
+        if not state.rescue:
+            raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
     try:
         mode = state.graph.mode
         with state.graph.propagating():
@@ -306,25 +339,40 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
                 result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
             else:
                 result = target(*fake_args, **fake_kwargs)
-    except DATA_DEPENDENT as error:
-        reason = "dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item"
-        raise GraphBreak(reason, f"{getattr(target, '__name__', target)}: {error}") from None
-    except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError, AttributeError, OverflowError) as error:
-        if symbolic.is_data_dependent(error):
-            raise GraphBreak("dynamic_output_shape", f"{getattr(target, '__name__', target)}: {symbolic.asked(error)}") from None
-        # Eager words the error best, and may not even raise it: run the operation for real.
-        raise GraphBreak("fake_tensor_failure", f"{getattr(target, '__name__', target)}: {error}") from None
+    except PROPAGATION_ERRORS as error:
+        raise not_propagated(name, error) from None
     state.dirty += 1
+    state.grew_at = state.steps
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()
     for tracker, old in before:
-        if _metadata(tracker.fake) != old and tracker.source is not None:
+        if metadata(tracker.fake) != old and tracker.source is not None:
             state.graph.graph.erase_node(node)
-            raise GraphBreak("unsupported_mutation", f"{target} changes the metadata of an input")
-    return wrap_result(tx, node, result, unwrap)
+            raise GraphBreak("unsupported_mutation", f"{name} changes the metadata of an input")
+    for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
+        if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
+            return given
+    calls = state.graph.call_count - 1
+    made = wrap_result(tx, node, result, unwrap)
+    if state.blocks is not None:
+        state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
+    return made
+
+
+PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
+                      AttributeError, OverflowError)
+
+
+def not_propagated(name: str, error: BaseException) -> GraphBreak:
+    """The break for an operation that failed on fake tensors. Eager words the error best, and may not even raise it."""
+    if isinstance(error, DATA_DEPENDENT):
+        return GraphBreak("dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item", f"{name}: {error}")
+    if symbolic.is_data_dependent(error):
+        return GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}")
+    return GraphBreak("fake_tensor_failure", f"{name}: {error}")
 
 
 # Operations that raise, or not, depending on the values in their tensors.
@@ -340,19 +388,27 @@ def _may_raise(target: Any) -> bool:
     return (target if isinstance(target, str) else getattr(target, "__name__", "")) in _RAISING
 
 
-def _caught_here(state: Any) -> bool:
-    """Whether an exception would meet a handler of the traced program other than the exit of a ``with``."""
-    for frame in state.frames:
+def _caught_at(state: Any) -> int:
+    """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
+    for depth in range(len(state.frames), 0, -1):
+        frame = state.frames[depth - 1]
         handler = frame.inst.handler
         if handler is not None:
             after = handler.target.index + 1
             if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
-                return True
-    return False
+                return depth
+    return 0
 
 
-def _metadata(fake: Any) -> tuple:
+def metadata(fake: Any) -> tuple:
+    """What an operation in place must leave as it is."""
+    if type(fake) is not FakeTensor:  # of a transform of torch.func
+        return (fake.shape, fake.dtype)
     return (fake.shape, fake.stride(), fake.dtype, fake.requires_grad, fake.storage_offset())
+
+
+_QUANTIZED = frozenset((torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4))
+_CLASSES = (FakeTensor, torch.Tensor, torch.nn.Parameter)  # plain ones: of transforms of torch.func
 
 
 def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableTracker:
@@ -363,6 +419,10 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         same = unwrap.by_fake.get(id(result))
         if same is not None:
             return same
+        if result.layout is not torch.strided or result.dtype in _QUANTIZED:  # fake tensors know too little about these
+            raise GraphBreak("sparse_or_complex_layout", f"an operation that gives a tensor of {result.layout}, {result.dtype}")
+        if type(result) not in _CLASSES:
+            raise GraphBreak("input_subclass", f"an operation that gives a {type(result).__name__}")
         node.meta["example_value"] = result
         if tx.state.graph.mode.has_unbacked:
             tx.state.graph.symbols.bind_sizes(node, result)
@@ -434,7 +494,7 @@ FunctionLike = (MethodVariable, BuiltinMethodVariable)
 
 def _user_operator(tx: Any, args: list) -> None:
     for arg in args:
-        if isinstance(arg, ObjectVariable) and arg.payload is None and not isinstance(arg.value, type):
+        if isinstance(arg, ObjectVariable) and arg.payload is None and not issubclass(type(arg.value), type):
             raise GraphBreak("untraceable_call", f"a {arg.cls.__name__} as an argument of a tensor operation")
 
 
@@ -455,6 +515,8 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         if number is not None:
             return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
+    if name == "requires_grad_" and not kwargs and _requires_already(obj, args):
+        return obj
     if name in METADATA_CHANGING:
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
@@ -470,7 +532,9 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     on_class = attributes.mro_lookup(tx, obj.cls, name)
     if isinstance(on_class, types.FunctionType) and on_class.__module__ not in ("torch._tensor", "torch._refs"):
         return calls.call(tx, wrap_pinned(tx, on_class), [obj, *args], kwargs)
-    if name == "new_tensor" or name == "type" and not args:
+    if name == "type" and not args and not kwargs and obj.fake.device.type == "cpu" and obj.fake.layout is torch.strided:
+        return constant(obj.fake.type())
+    if name == "new_tensor" and any(_has_tensor(tx, a) for a in args) or name == "type" and not args:
         raise GraphBreak("untraceable_call", f"Tensor.{name}()")
     if name == "__setitem__":
         run_node(tx, "call_function", operator.setitem, [obj, *args], kwargs)
@@ -483,6 +547,12 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         if other is not None:
             name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
+
+
+def _requires_already(obj: TensorVariable, args: list) -> bool:
+    """Whether ``requires_grad_`` changes nothing; what a tensor from outside requires is guarded anyway."""
+    wanted = args[0] if args else constant(True)
+    return isinstance(wanted, ConstantVariable) and wanted.value is obj.fake.requires_grad and obj.fake.is_leaf
 
 
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
@@ -521,7 +591,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 _layer = Tensors()
 for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
-              "wrap", "is_constant_type"):
+              "wrap", "is_constant_type", "block", "is_block"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from .. import _native, config
 from ..api import compile as compile_object
 from ..backends.registry import list_backends
 from ..native import calibrate
+from ..native.tested import is_tested
 
 
 @dataclass
@@ -43,11 +43,10 @@ def _version(package: str) -> str:
 
 def _versions() -> list[Finding]:
     python = f"{platform.python_implementation()} {platform.python_version()}"
-    free_threaded = not getattr(sys, "_is_gil_enabled", lambda: True)()
     return [
         Finding("framegraft", f"{_version('framegraft')} in {os.path.dirname(os.path.dirname(__file__))}"),
-        Finding("Python", python + (" without the GIL: not supported" if free_threaded else ""), not free_threaded),
-        Finding("torch", torch.__version__, tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 13)),
+        Finding("Python", python, True),
+        Finding("torch", torch.__version__, is_tested(torch.__version__)),
         Finding("system", f"{platform.platform()}, {os.cpu_count()} processors, {torch.get_num_threads()} threads"),
         Finding("accelerator", torch.cuda.get_device_name() if torch.cuda.is_available() else "none"),
         Finding("other packages", ", ".join(f"{p} {_version(p)}" for p in ("rich", "numpy", "transformers"))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import types
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +15,11 @@ from .. import _native, api
 from ..errors import ExportError, Unsupported, describe_break
 from ..run import records
 
-_EFFECTS = frozenset(("STORE_ATTR", "STORE_SUBSCR", "STORE_GLOBAL", "DELETE_ATTR", "DELETE_SUBSCR", "DELETE_GLOBAL"))
+
+def _refuse_changes(entries: list) -> None:
+    for entry in entries:
+        if entry.info.changes:
+            raise ExportError(f"the function changes objects outside of the graph: {', '.join(entry.info.changes)}")
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,13 @@ class ExportResult:
 
 
 class _Recorder:
-    """A backend that computes nothing: its graph's outputs are empty tensors, known by their identity."""
+    """A backend that computes nothing: its graph's outputs are empty tensors, known by their identity.
+
+    They must not get into objects of the program: where the transformed code would change some, the graph raises.
+    """
 
     def __init__(self) -> None:
+        self.code: Any = None
         self.module: Any = None
         self.inputs: tuple = ()
         self.outputs: list = []
@@ -55,12 +62,17 @@ class _Recorder:
         self.module = module
 
         def give(*inputs: Any) -> list:
+            _refuse_changes(self.entries())
             self.inputs = inputs
             values = [node.meta["example_value"] for node in module.graph.output_node().args[0]]  # type: ignore[union-attr]
             self.outputs = [torch.empty_strided(v.shape, v.stride(), dtype=v.dtype, device=v.device) for v in values]
             return self.outputs
 
         return give
+
+    def entries(self) -> list:
+        return [e for e in _native.cache_entries(self.code) if e.ctx.compiler is self]
+
 
 
 def export(fn: Any, *args: Any, **kwargs: Any) -> ExportResult:
@@ -81,19 +93,19 @@ def export(fn: Any, *args: Any, **kwargs: Any) -> ExportResult:
         target = target._orig_mod
     compiled = api.compile(target, backend=recorder, fullgraph=True, dynamic=False)
     code = api.innermost_fn(compiled).__code__
+    recorder.code = code
     try:
         result = compiled(*args, **kwargs)
     except Unsupported as first:
         raise ExportError(_breaks(target, args, kwargs, first)) from None
-    entries = [e for e in _native.cache_entries(code) if e.ctx.compiler is recorder]
+    finally:
+        entries = recorder.entries()
+        for made in entries:
+            _native.remove_entry(code, made)
+    _refuse_changes(entries)
     if not entries or recorder.module is None:
         raise ExportError("no operation on tensors was captured")
-    for entry in entries:
-        _native.remove_entry(code, entry)
     entry = entries[0]
-    changes = sorted({i.opname for i in dis.get_instructions(entry.code)} & _EFFECTS)
-    if changes:
-        raise ExportError(f"the function changes objects outside of the graph ({', '.join(changes)})")
     results, out_spec = pytree.tree_flatten(result)
     module = _flat(recorder, leaves, results)
     return ExportResult(module, list(entry.info.check_fn.code_parts), in_spec, out_spec)

@@ -1,14 +1,22 @@
 """The running interpreter's features: the only place that asks which version it is."""
 
 import sys
+import sysconfig
 
-if sys.version_info[:2] == (3, 11):
-    from .py311 import FEATURES
-elif sys.version_info[:2] == (3, 12):
-    from .py312 import FEATURES
-elif sys.version_info[:2] == (3, 13):
+SUPPORTED = ((3, 11), (3, 12), (3, 13))
+
+if sys.version_info[:2] not in SUPPORTED:
+    raise ImportError(f"framegraft supports CPython 3.11, 3.12 and 3.13; this is {sys.version.split()[0]}")
+if sys.implementation.name != "cpython":
+    raise ImportError(f"framegraft supports CPython only; this is {sys.implementation.name}")
+if sysconfig.get_config_var("Py_GIL_DISABLED"):
+    raise ImportError("framegraft does not support free-threaded builds of CPython; use a build with the GIL")
+
+if sys.version_info >= (3, 13):
     from .py313 import FEATURES
+elif sys.version_info >= (3, 12):
+    from .py312 import FEATURES
 else:
-    raise ImportError(f"framegraft supports CPython 3.11 to 3.13, this is {sys.version.split()[0]}")
+    from .py311 import FEATURES
 
-__all__ = ["FEATURES"]
+__all__ = ["FEATURES", "SUPPORTED"]

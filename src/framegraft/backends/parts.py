@@ -1,0 +1,216 @@
+"""Graphs that AOTAutograd should have in parts, one after the other.
+
+It makes one node of the autograd graph out of a graph. Eager mode would have several that know nothing of each other where a
+tensor is detached in between: a backward pass through one leaves the others alone, and may be followed by one through another (a
+GAN's step). And ``lstm`` and its kin are better left to their kernels: AOTAutograd unrolls them, or fails.
+
+Cuts are only made between operations, never in another order, and only where parts share nothing but values.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import operator
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.fx import Graph, GraphModule, Node
+
+from .. import config
+from ..tensor.modes import SWITCHES
+
+Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
+
+_EAGER = -1
+_MAX_PARTS = 8
+_RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+
+
+def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
+    """``compile_one`` of the graph, or of each of its parts."""
+    labels = _labels(gm)
+    starts = _bucket_starts(gm, example_inputs) if config.split_ddp_graphs else set()
+    runs = _runs(gm, labels, starts)
+    if not 1 < len(runs) <= _MAX_PARTS + len(starts) or not _separable(runs):
+        recurrent = _EAGER in labels.values()
+        if recurrent and len(runs) == 1:
+            return gm.forward
+        with _unrolled() if recurrent else contextlib.nullcontext():
+            return compile_one(gm, example_inputs)
+    made = _Parts(gm, list(example_inputs))
+    for run in runs:
+        cut = {node for node, other in labels.items() if other not in (run.label, _EAGER) and run.label not in (None, _EAGER)}
+        made.add(run.nodes, cut, None if run.label == _EAGER else compile_one)
+    return made
+
+
+@contextlib.contextmanager
+def _unrolled() -> Iterator[None]:
+    """torch's decomposition of ``lstm`` is for inference with oneDNN, and goes by the wrong tensor to know whether it is."""
+    enabled: bool = torch._C._get_mkldnn_enabled()
+    torch._C._set_mkldnn_enabled(False)
+    try:
+        yield
+    finally:
+        torch._C._set_mkldnn_enabled(enabled)
+
+
+def _value(node: Node) -> Any:
+    return node.meta.get("example_value")
+
+
+def _differentiable(node: Node) -> bool:
+    value = _value(node)
+    return any(isinstance(v, torch.Tensor) and v.requires_grad for v in (value if isinstance(value, (list, tuple)) else (value,)))
+
+
+def _labels(gm: GraphModule) -> dict[Node, int]:
+    """What each operation on tensors that require gradients belongs to; empty where the graph has no two of these."""
+    roots: dict[Node, Node] = {}
+
+    def root(node: Node) -> Node:
+        while roots[node] is not node:
+            node = roots[node]
+        return node
+
+    outputs: Any = gm.graph.output_node().args[0]
+    if not any(isinstance(o, Node) and _differentiable(o) for o in outputs):
+        return {}
+    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT]
+    for node in gm.graph.nodes:
+        if node.op not in ("placeholder", "output") and _differentiable(node):
+            roots[node] = node
+            for used in node.all_input_nodes:
+                if used in roots:
+                    roots[root(used)] = node
+    ends = {root(o) for o in outputs if isinstance(o, Node) and o in roots}
+    if len(ends) < 2 and not eager:
+        return {}
+    numbers = {end: number for number, end in enumerate(ends)}
+    labels = {node: numbers[root(node)] for node in roots if root(node) in numbers}
+    return {**labels, **dict.fromkeys(eager, _EAGER)}
+
+
+def _bucket_starts(gm: GraphModule, example_inputs: Sequence[Any]) -> set[Node]:
+    """Operations before which a bucket of gradients is full: the backward pass comes from the end of the graph."""
+    distributed: Any = sys.modules.get("torch.nn.parallel.distributed")
+    module = distributed.DistributedDataParallel._get_active_ddp_module() if distributed is not None else None
+    if module is None:
+        return set()
+    ignored = module.parameters_to_ignore
+    sizes = {id(p): p.numel() * p.element_size() for name, p in module.module.named_parameters() if p.requires_grad and name not in ignored}
+    places = [n for n in gm.graph.nodes if n.op == "placeholder"]
+    waiting = {n: sizes[id(p)] for n, p in zip(places, example_inputs, strict=True) if id(p) in sizes}
+    limit = min(torch.distributed._DEFAULT_FIRST_BUCKET_BYTES, module.bucket_bytes_cap)  # type: ignore[attr-defined]
+    starts, filled = set(), 0
+    for node in reversed(gm.graph.nodes):
+        for parameter in node.all_input_nodes if node.op.startswith("call_") else ():
+            filled += waiting.pop(parameter, 0)
+        if filled >= limit and waiting:
+            starts.add(node)
+            filled, limit = 0, module.bucket_bytes_cap
+    return starts
+
+
+@dataclasses.dataclass
+class _Run:
+    """Operations that follow each other; ``label`` as long as one of them has one."""
+
+    label: int | None
+    nodes: list[Node]
+
+
+def _runs(gm: GraphModule, labels: dict[Node, int], starts: set[Node]) -> list[_Run]:
+    """The operations in order, cut at ``starts`` and where the label changes; those without one stay with their neighbours."""
+    runs: list[_Run] = []
+    for node in gm.graph.nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+        label, last = labels.get(node), runs[-1] if runs else None
+        if last is not None and node.target is operator.getitem and node.args[0] in last.nodes:
+            last.nodes.append(node)  # tuples stay inside
+            continue
+        if (last is None or node in starts or (label == _EAGER) != (last.label == _EAGER)
+                or label is not None and last.label is not None and label != last.label):
+            runs.append(_Run(label, []))
+        elif last.label is None:
+            last.label = label
+        runs[-1].nodes.append(node)
+    return runs
+
+
+def _separable(runs: list[_Run]) -> bool:
+    """Whether parts share nothing but values: no switches of torch, nothing written that another part sees."""
+    part = {node: i for i, run in enumerate(runs) for node in run.nodes}
+    for node, mine in part.items():
+        if node.op == "get_attr" or node.target in SWITCHES:
+            return False
+        for used in node.all_input_nodes:
+            crossing = used in part and part[used] != mine
+            if crossing and not isinstance(_value(used), (torch.Tensor, torch.SymInt)):
+                return False
+        written = _written(node)
+        if written is not None and (written.op != "placeholder" or any(part.get(user) != mine for user in written.users)):
+            return False
+    return True
+
+
+def _written(node: Node) -> Node | None:
+    """The tensor that an operation changes in place."""
+    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+    inplace = name.endswith("_") and not name.endswith("__") or node.target is operator.setitem or (
+        getattr(node.target, "__module__", "") == "_operator" and name.startswith("i") and name[1:] in _INPLACE)
+    if not inplace and node.kwargs.get("out") is None:
+        return None
+    first = node.kwargs.get("out") or node.args[0]
+    return first if isinstance(first, Node) else node
+
+
+_INPLACE = frozenset(("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"))
+
+
+class _Parts:
+    """Calls part after part: values are kept in slots, the inputs of the graph first."""
+
+    def __init__(self, gm: GraphModule, examples: list[Any]) -> None:
+        self._gm = gm
+        self._examples = examples
+        self._slots: dict[Node, int] = {n: i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder")}
+        self._steps: list[tuple[Callable[..., Any], list[int], list[int]]] = []
+        self._results: list[Any] = list(gm.graph.output_node().args[0])  # type: ignore[arg-type]
+
+    def add(self, nodes: list[Node], cut: set[Node], compile_one: Compile | None) -> None:
+        """One more part, which has nothing to do with gradients of ``cut``; without ``compile_one`` it runs as it is."""
+        inside = set(nodes)
+        takes = list(dict.fromkeys(u for n in nodes for u in n.all_input_nodes if u not in inside))
+        gives = [n for n in nodes if n in self._results or any(user not in inside and user.op != "output" for user in n.users)]
+        graph = Graph()
+        known = {}
+        for used in takes:
+            known[used] = graph.placeholder(used.name, type_expr=used.type)
+            known[used].meta = dict(used.meta)
+            if used in cut:
+                known[used].meta["example_value"] = _value(used).detach()
+        for node in nodes:
+            known[node] = graph.node_copy(node, lambda n: known[n])
+        graph.output(tuple(known[n] for n in gives))
+        part = GraphModule(self._gm, graph, class_name=type(self._gm).__name__)
+        part.meta = dict(self._gm.meta)
+        examples = [_value(known[n]) if n in cut else self._examples[self._slots[n]] for n in takes]
+        run = part.forward if compile_one is None else compile_one(part, examples)
+        self._steps.append((run, [self._slots[n] for n in takes], [i for i, n in enumerate(takes) if n in cut]))
+        for node in gives:
+            self._slots[node] = len(self._examples)
+            self._examples.append(_value(node))
+
+    def __call__(self, *inputs: Any) -> tuple:
+        values = list(inputs)
+        for run, takes, cut in self._steps:
+            given = [values[i] for i in takes]
+            for i in cut:
+                given[i] = given[i].detach()
+            values.extend(run(*given))
+        return tuple(values[self._slots[r]] if isinstance(r, Node) else r for r in self._results)

@@ -1,0 +1,146 @@
+"""Second derivatives of graphs that AOTAutograd has compiled.
+
+Its backward pass cannot be differentiated. torch finds that out late, and only for some inputs: for the others
+``autograd.grad(..., allow_unused=True)`` says that they are unused. So a backward pass with ``create_graph=True`` is done anew
+here: the graph as it was captured runs on the same inputs, with gradients that eager mode can differentiate. Where that cannot
+be (random numbers, inputs that have changed), what is computed from the gradients raises ``DoubleBackwardError`` in its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule
+
+from ..errors import DoubleBackwardError
+from ..tensor.modes import Modes
+
+_autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
+
+
+def twice_differentiable(compiled: Callable[..., Any], gm: GraphModule) -> Callable[..., Any]:
+    """``compiled``, which AOTAutograd made of ``gm``; as it is where no output requires a gradient."""
+    outputs: Any = gm.graph.output_node().args[0]
+    if not any(getattr(getattr(o, "meta", {}).get("example_value"), "requires_grad", False) for o in outputs):
+        return compiled
+    return _Twice(compiled, gm)
+
+
+class _Call:
+    """What one call leaves with its node of the autograd graph, until that is used up."""
+
+    __slots__ = ("graph", "inputs", "versions")
+
+    def __init__(self, graph: _Twice, inputs: Sequence[Any], versions: list[int]) -> None:
+        self.graph = graph
+        self.inputs = inputs
+        self.versions = versions
+
+
+class _Twice:
+    def __init__(self, compiled: Callable[..., Any], gm: GraphModule) -> None:
+        self._compiled = compiled
+        self._captured = gm.forward
+        self._why = gm.meta.get("unrepeatable", "")
+        self._modes = Modes()
+        self._node: tuple[int, int] | None = None  # where the outputs' autograd graph has the compiled graph
+        nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]
+        self._tensors = [i for i, n in enumerate(nodes) if isinstance(n.meta.get("example_value"), torch.Tensor)]
+
+    def __call__(self, *inputs: Any) -> Any:
+        versions = [inputs[i]._version for i in self._tensors] if not self._why else []
+        outputs = self._compiled(*inputs)
+        if self._node is None:
+            self._node = self._find(outputs)
+        if self._node is not None:
+            index, depth = self._node
+            node = outputs[index].grad_fn
+            for _ in range(depth):
+                node = node.next_functions[0][0]
+            if node is not None:  # None without grad mode
+                node.framegraft_call = _Call(self, inputs, versions)
+        return outputs
+
+    def _find(self, outputs: Sequence[Any]) -> tuple[int, int] | None:
+        for index, output in enumerate(outputs):
+            node = output.grad_fn if isinstance(output, torch.Tensor) else None
+            for depth in range(3):
+                cls = getattr(type(node), "_forward_cls", None)
+                if hasattr(cls, "_double_backward"):
+                    _prepare(cls)
+                    return index, depth
+                following = getattr(node, "next_functions", ())
+                node = following[0][0] if following else None
+        return None
+
+    def gradients(self, ctx: Any, call: _Call, given: Sequence[Any]) -> tuple | None:
+        """Gradients of the captured graph for those of its outputs; None where it cannot run again."""
+        wanted = [i for i, needed in enumerate(ctx.needs_input_grad) if needed]
+        if self._why or len(ctx.needs_input_grad) != len(call.inputs):
+            return None
+        if [call.inputs[i]._version for i in self._tensors] != call.versions:
+            return None
+        now = Modes()
+        try:
+            self._modes.restore()
+            with torch.enable_grad():
+                outputs = self._captured(*call.inputs)
+        finally:
+            now.restore()
+        if len(outputs) != len(given):
+            return None
+        pairs = [(o, g) for o, g in zip(outputs, given, strict=True)
+                 if g is not None and isinstance(o, torch.Tensor) and o.requires_grad]
+        found = torch.autograd.grad([o for o, _ in pairs], [call.inputs[i] for i in wanted], [g for _, g in pairs],
+                                    create_graph=torch.is_grad_enabled(), allow_unused=True)
+        results: list[Any] = [None] * len(call.inputs)
+        for i, gradient in zip(wanted, found, strict=True):
+            results[i] = gradient
+        return tuple(results)
+
+    def refusal(self) -> DoubleBackwardError:
+        return DoubleBackwardError(
+            f"a second derivative of a compiled graph ({self._why or 'its inputs have changed since'}).\n  Hint: compile what is "
+            "differentiated twice with backend=\"eager\", or keep it out of the graph with framegraft.disable.")
+
+
+def _prepare(cls: Any) -> None:
+    """Let an autograd.Function that AOTAutograd made for one graph differentiate as above."""
+    plain = cls.backward
+
+    def backward(ctx: Any, *args: Any) -> Any:
+        call = getattr(ctx, "framegraft_call", None)
+        kept = _autograd._get_current_graph_task_keep_graph()
+        if call is None or not kept:
+            ctx.framegraft_call = None
+            return plain(ctx, *args)
+        twice = torch.is_grad_enabled()
+        if not twice and not cls.metadata.bw_donated_idxs:
+            return plain(ctx, *args)
+        given = args[0] if len(args) == 1 and type(args[0]) is list else args  # boxed, as AOTAutograd takes them
+        metadata = cls.metadata
+        plain_outputs = not (metadata.num_mutated_inp_runtime_indices or metadata.num_intermediate_bases or metadata.num_outputs_aliased)
+        found = call.graph.gradients(ctx, call, list(given)) if plain_outputs else None
+        if found is not None or not twice:
+            return plain(ctx, *args) if found is None else found
+        with torch.no_grad():
+            once = plain(ctx, *args)
+        anchors = [call.inputs[i] for i, needed in enumerate(ctx.needs_input_grad[:len(call.inputs)]) if needed]
+        return _Once.apply(call.graph.refusal(), once, *anchors)
+
+    cls.backward = staticmethod(backward)
+
+
+class _Once(torch.autograd.Function):
+    """Gradients that depend on all inputs of the graph, and cannot be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, error: Exception, gradients: Sequence[Any], *anchors: torch.Tensor) -> Any:
+        ctx.error = error
+        return tuple(gradients)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        raise ctx.error

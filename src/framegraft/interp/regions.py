@@ -1,0 +1,40 @@
+"""Parts of a trace that may change nothing that was there before: what they run is thrown away, or runs in a place of its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from ..model.value import VariableTracker
+
+
+@contextlib.contextmanager
+def pure(state: Any, what: str) -> Iterator[None]:
+    """A region in which a change of anything older than the region breaks the graph. ``what`` names it for the user."""
+    before = state.pure, state.older
+    state.pure, state.older = what, known_trackers(state)
+    try:
+        yield
+    finally:
+        state.pure, state.older = before
+
+
+def known_trackers(state: Any) -> dict[int, VariableTracker]:
+    """All trackers that the trace can reach, by id. Holding them keeps the ids their own."""
+    found: dict[int, VariableTracker] = dict(state.older)
+    todo: list[Any] = [*state.by_id.values(), *state.mutated.values(), *state.generators, *state.exceptions, *state.frames]
+    todo += [scope.stores for scope in state.scopes.values()]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, VariableTracker):
+            if id(value) not in found:
+                found[id(value)] = value
+                todo += [getattr(value, slot, None) for cls in type(value).__mro__ for slot in cls.__dict__.get("__slots__", ())]
+        elif isinstance(value, (list, tuple)):
+            todo += value
+        elif isinstance(value, dict):
+            todo += value.values()
+        elif hasattr(value, "stack") and hasattr(value, "locals"):  # a frame
+            todo += [value.stack, value.locals, value.cells]
+    return found

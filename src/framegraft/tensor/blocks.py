@@ -1,0 +1,272 @@
+"""Blocks: calls of modules that repeat an earlier one, as the layers of a stack do.
+
+The first call of a block is traced. A later call does the same if nothing differs that the first has looked at, and all
+that a trace looks at is on record: below the module, the guards; of the arguments, what their trackers show; of the rest of
+the program, what no call has changed in between. So the guards below the first module, rebased, are checked on the second;
+where they hold, they become guards of the second, and the first one's operations are run again on its tensors: shapes,
+aliases, effects and errors come from the same function as those of operations that are traced.
+
+What has another effect than operations on tensors, or a result that is not made of tensors and constants, is no block.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .. import _native
+from ..errors import GraphBreak, Restart
+from ..model.guards import Guard, ProgramBuilder
+from ..model.source import Source, local
+from ..model.value import LazyVariable, ObjectVariable, VariableTracker
+from .likeness import Pairs, alike, as_is, collect, is_operand, is_plain, parts_of, shown
+from .modes import Modes
+from .torchops import run_node
+
+_MODULE = local(0, "module")
+
+
+@dataclasses.dataclass(slots=True)
+class Operation:
+    """One call of ``run_node``, with the lists among its arguments as they were."""
+
+    kind: str
+    target: Any
+    args: list[VariableTracker]
+    kwargs: dict[str, VariableTracker]
+    result: VariableTracker
+    node: Any
+    graph: Any
+    nodes: int  # that it counted for in the graph
+    repeats: bool  # it can be made again with other tensors
+    caught_at: int  # how many frames deep the program would catch its error
+
+
+@dataclasses.dataclass(slots=True)
+class Block:
+    """A call that was traced: of the module at ``source``, with what was recorded from its start to its end."""
+
+    source: Source
+    value: Any
+    arguments: list[VariableTracker]
+    operations: list[Operation]
+    result: VariableTracker
+    outside: int
+    pattern: Pattern | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class Pattern:
+    """What was seen below a module: ``program`` checks it on another one. Lists are in the order of the program's nodes."""
+
+    program: Any
+    guards: list[tuple[Guard, int]]  # with the node that it looks at
+    sources: list[Source]  # below the first module, which comes first
+    values: list[Any]
+    tracked: list[bool]  # whether the object has a tracker that was made on this path
+    aliases: dict[int, int | None]  # node -> the one that has the same object; None: the very object that the first module has
+
+
+class Blocks:
+    """The blocks of one trace. ``differs`` is called before a Restart: this trace must be made without blocks."""
+
+    MOST_FAILURES = 8  # calls of one kind in turn that were no repetition
+
+    def __init__(self, state: Any, differs: Callable[[], None]) -> None:
+        self.state = state
+        self.differs = differs
+        self.operations: list[Operation] = []
+        self.known: dict[Any, list[Block]] = {}
+        self.failures: dict[Any, int] = {}
+        self._looked_at = -1
+        self._all_known = True  # what outside objects hold of the trace's
+
+    def call(self, tx: Any, fn: ObjectVariable, args: list, kwargs: dict, go: Callable[[], VariableTracker]) -> VariableTracker:
+        """What ``go()``, which traces the call of the module, gives, or the repetition of an earlier call."""
+        state = self.state
+        key = self._key(fn, args, kwargs)
+        if key is None or self.failures.get(key, 0) >= self.MOST_FAILURES:
+            return go()
+        arguments = [*args, *kwargs.values()]
+        known = [block for block in self.known.get(key, ()) if block.outside == state.outside]
+        for block in known:
+            result = self._repeat(tx, block, fn, arguments)
+            if result is not None:
+                self.failures[key] = 0
+                return result
+        self.failures[key] = self.failures.get(key, 0) + bool(known)
+        graph, outside, first = state.graph, state.outside, len(self.operations)
+        calls, switches = graph.call_count, graph.switches
+        result = go()
+        made = self.operations[first:]
+        if (state.outside == outside and state.graph is graph and graph.switches == switches
+                and sum(o.nodes for o in made) == graph.call_count - calls
+                and all(o.graph is graph and o.repeats and o.caught_at <= len(state.frames) for o in made) and is_plain(result)):
+            assert fn.source is not None
+            known = known[1 - self.MOST_FAILURES:]
+            known.append(Block(fn.source, fn.value, arguments, made, result, outside))
+        self.known[key] = known
+        return result
+
+    def note(self, kind: str, target: Any, args: list, kwargs: dict, result: Any, node: Any, nodes: int, caught_at: int) -> None:
+        """Record an operation of the trace."""
+        given, named = [as_is(a) for a in args], {k: as_is(v) for k, v in kwargs.items()}
+        repeats = all(map(is_operand, given)) and all(map(is_operand, named.values()))
+        self.operations.append(
+            Operation(kind, target, given, named, as_is(result), node, self.state.graph, nodes, repeats, caught_at))
+
+    # -- which calls are alike
+
+    def _key(self, fn: ObjectVariable, args: list, kwargs: dict) -> Any:
+        """Equal for calls that show the same of their arguments and of torch's modes; None for what is no block."""
+        state = self.state
+        graph = state.graph
+        if (fn.source is None or fn.attrs or fn.namespace is not None or graph.symbols is not None or state.pure
+                or state.exceptions or not self._knows_what_is_held()):
+            return None
+        seen: dict[int, int] = {}
+        seen_of = [shown(a, seen) for a in (*args, *kwargs.values())]
+        if None in seen_of:
+            return None
+        modes = tuple(Modes().values.items()) if graph.switches else None
+        return fn.cls, len(args), tuple(kwargs), tuple(seen_of), torch.is_grad_enabled(), modes, graph.nesting
+
+    def _knows_what_is_held(self) -> bool:
+        """Changes of the trace's objects that hang off changed objects from outside are noticed from now on; False if they can't be."""
+        state = self.state
+        if self._looked_at != state.outside:
+            self._looked_at = state.outside
+            changed = [t for t in state.mutated.values() if t.source is not None]
+            held: set[int] = set()
+            stored = [v for scope in state.scopes.values() for v in scope.stores.values()]
+            self._all_known = all([collect(v, held) for t in changed for v in parts_of(t) or ()] + [collect(v, held) for v in stored])
+            state.held = frozenset(held)
+        return self._all_known
+
+    # -- the second call
+
+    def _repeat(self, tx: Any, block: Block, fn: ObjectVariable, arguments: list[VariableTracker]) -> VariableTracker | None:
+        """What the call gives, with its operations in the graph and its guards; None where it has to be traced."""
+        pattern = block.pattern = block.pattern or self._pattern(block)
+        values = None if pattern is None else pattern.program.values((fn.value,), _nothing)
+        if pattern is None or values is None or not self._apart(pattern, values):
+            return None
+        assert fn.source is not None
+        pairs = Pairs()
+        for old, new in zip(block.arguments, arguments, strict=True):
+            pairs.add(old, new)
+        self._guard(pattern, values, fn.source, pairs)
+        try:
+            for made in block.operations:
+                self._operate(tx, made, pairs)
+        except GraphBreak:
+            self._stop()
+        return pairs.new(block.result)
+
+    def _operate(self, tx: Any, made: Operation, pairs: Pairs) -> None:
+        again = run_node(tx, made.kind, made.target, [pairs.new(a) for a in made.args],
+                         {k: pairs.new(v) for k, v in made.kwargs.items()})
+        if not alike(made.result, again):
+            self._stop()
+        pairs.add(made.result, again)
+        trace = made.node.meta.get("stack_trace")
+        if trace is not None:
+            self.operations[-1].node.meta["stack_trace"] = trace
+
+    def _stop(self) -> None:
+        self.differs()
+        raise Restart("a repeated block differs")
+
+    def _pattern(self, block: Block) -> Pattern | None:
+        """None where a guard tells the module, or what is below it, from another object by where that one is."""
+        rebased: dict[Source, Source | None] = {block.source: _MODULE}
+        guards: list[Guard] = []
+        same: dict[Source, Source | None] = {}
+        for guard in self.state.guards.so_far():
+            if guard.check in ("ALIAS", "NOALIAS"):
+                one, *others = (_rebase(s, rebased) for s in guard.payload)
+                if guard.check == "ALIAS" and one is not None:
+                    same[one] = others[0]
+                    guards.append(Guard(one, "PRESENT", None, guard.cause))
+                elif one is not None or any(others):
+                    return None
+            elif (source := _rebase(guard.source, rebased)) is not None:
+                guards.append(Guard(source, guard.check, guard.payload, guard.cause))
+        builder = ProgramBuilder(guards)
+        program = _native.GuardProgram(builder.build())
+        values = program.values((block.value,), _nothing)
+        if values is None:
+            return None  # the program's own code has changed something
+        below = {new: old for old, new in rebased.items() if new is not None}
+        sources = [below[source] for source in builder.position]
+        by_id = self.state.by_id
+        tracked = [(known := by_id.get(id(v))) is not None and known.source == s for v, s in zip(values, sources, strict=True)]
+        at = builder.position
+        if any(s is not None and s not in at for s in same.values()):
+            return None
+        aliases = {at[one]: None if other is None else at[other] for one, other in same.items()}
+        return Pattern(program, [(g, at[g.source]) for g in guards], sources, values, tracked, aliases)
+
+    def _apart(self, pattern: Pattern, values: list[Any]) -> bool:
+        """Whether the objects that the trace tells apart by identity are other ones than any that it knows, or the same."""
+        by_id, fresh = self.state.by_id, set()
+        for node, other in pattern.aliases.items():
+            if values[node] is not (pattern.values[node] if other is None else values[other]):
+                return False
+        for old, new, tracked in list(zip(pattern.values, values, pattern.tracked, strict=True))[1:]:
+            if not tracked or new is old:
+                continue
+            if id(new) in by_id or id(new) in fresh:
+                return False
+            fresh.add(id(new))
+        return True
+
+    def _guard(self, pattern: Pattern, values: list[Any], source: Source, pairs: Pairs) -> None:
+        """The second module's guards, and notes of where its objects are."""
+        state, first = self.state, pattern.sources[0]
+        places: dict[Source, Source] = {first: source}
+        shared: set[Source] = set()  # objects that both have, and what is below them: it has been guarded
+        for node in range(1, len(values)):
+            old, new, before, tracked = pattern.values[node], values[node], pattern.sources[node], pattern.tracked[node]
+            assert before.base is not None
+            place = places[before] = Source(before.access, before.key, places[before.base])
+            if before.base in shared:
+                shared.add(before)
+            elif node in pattern.aliases or tracked and new is old:
+                shared.add(before)
+                state.guards.add(place, "ALIAS", (place, state.by_id[id(new)].source))
+            elif tracked and not isinstance(new, torch.Tensor):
+                state.by_id[id(new)] = LazyVariable(new, place)
+                state.keep_alive.append(new)
+        for guard, node in pattern.guards:
+            before = pattern.sources[node]
+            if before in shared:
+                continue
+            if guard.check == "TENSOR":
+                pairs.add(state.by_id[id(pattern.values[node])], state.builder.wrap(values[node], places[before]))
+            elif guard.check == "PRESENT":
+                state.guards.present(places[before])
+            else:
+                state.guards.add(places[before], guard.check, guard.payload, guard.cause)
+        if state.graph.symbols is not None:
+            self._stop()
+
+
+def _nothing() -> None:
+    """The function that the guards of a block take for the frame's."""
+
+
+def _rebase(source: Source, known: dict[Source, Source | None]) -> Source | None:
+    """The place below the module at ``source``; None for what is not below it. ``known`` is what was told before."""
+    path = []
+    at: Source | None = source
+    while at is not None and at not in known:
+        path.append(at)
+        at = at.base
+    new = known[at] if at is not None else None
+    for step in reversed(path):
+        new = known[step] = None if new is None else Source(step.access, step.key, new)
+    return new

@@ -1,0 +1,377 @@
+"""Layers that repeat an earlier one: the same graph and guards as traced ones, and no layer that differs is taken for another."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import framegraft
+from framegraft import _native
+from framegraft.run import convert
+
+LAYERS = 6
+SCALE = 2.0
+seen = []
+
+
+def add_scale(x):
+    return x + SCALE
+
+
+class Options:
+    def __init__(self, factor=1.0):
+        self.factor = factor
+
+
+class Layer(nn.Module):
+    shift = 0.5
+
+    def __init__(self, options):
+        super().__init__()
+        self.norm = nn.LayerNorm(4)
+        self.up, self.down = nn.Linear(4, 8), nn.Linear(8, 4)
+        self.drop = nn.Dropout(0.5)
+        self.act = nn.GELU()
+        self.options = options
+        self.steps = [1.0, 2.0]
+        self.name = "layer"
+        self.then = add_scale
+        self.skip = None
+        self.register_buffer("table", torch.arange(4.0))
+
+    def forward(self, x, mask=None, extra=(1.0,)):
+        h = self.act(self.up(self.norm(x)))
+        for step in self.steps:
+            h = h * step
+        h = self.drop(self.down(h)) * self.options.factor + self.shift + self.table
+        if mask is not None:
+            h = h.masked_fill(mask, 0.0)
+        if self.skip is not None:
+            h = self.skip(h)
+        if self.name != "layer":
+            h = h - 1
+        return self.then(x + h) * extra[0]
+
+
+class Stack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        options = Options()
+        self.layers = nn.ModuleList(Layer(options) for _ in range(LAYERS))
+
+    def forward(self, x, mask=None):
+        for layer in self.layers:
+            x = layer(x, mask=mask)
+        return x
+
+
+def stack():
+    torch.manual_seed(0)
+    return Stack().eval()
+
+
+def graph_of(model, *args):
+    graphs = []
+
+    def backend(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    compiled = framegraft.compile(model, backend=backend)
+    return compiled, graphs, compiled(*args)
+
+
+def captured(model, *args):
+    compiled, graphs, result = graph_of(model, *args)
+    entry, = _native.cache_entries(compiled._fg_call.fn.__code__)
+    assert len(graphs) == 1
+    return graphs[0], sorted(entry.info.check_fn.code_parts), result
+
+
+class Convolutions(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(*(
+            nn.Sequential(nn.Conv2d(3, 3, 3, padding=1), nn.BatchNorm2d(3), nn.ReLU(inplace=True)) for _ in range(4)))
+
+    def forward(self, x):
+        return self.blocks(x)
+
+
+def encoder():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
+    return nn.TransformerEncoder(layer, 4, enable_nested_tensor=False).eval()
+
+
+def hugging_face(name, **settings):
+    transformers = pytest.importorskip("transformers", reason="transformers is not installed")
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=64, hidden_size=16, num_hidden_layers=4, num_attention_heads=2, intermediate_size=32, **settings)
+    return getattr(transformers, f"{name}Model")(config).eval()
+
+
+MODELS = {
+    "stack": (stack, lambda: torch.randn(2, 4)),
+    "convolutions": (lambda: Convolutions().train(), lambda: torch.randn(2, 3, 8, 8)),
+    "encoder": (encoder, lambda: torch.randn(2, 5, 8)),
+    "bert": (lambda: hugging_face("Bert"), lambda: torch.randint(0, 64, (2, 5))),
+    "llama": (lambda: hugging_face("Llama", num_key_value_heads=1), lambda: torch.randint(0, 64, (2, 5))),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("grad", [False, True])
+def test_same_graph_and_guards(name, grad, monkeypatch):
+    make, inputs = MODELS[name]
+    torch.manual_seed(0)
+    model, given = make(), inputs()
+    other = copy.deepcopy(model)
+    with torch.set_grad_enabled(grad):
+        gm, guards, result = captured(model, given)
+        monkeypatch.setattr(convert, "Blocks", lambda *args: None)
+        framegraft.reset()
+        traced, traced_guards, expected = captured(other, given)
+    assert gm.code == traced.code
+    assert [n.name for n in gm.graph.nodes] == [n.name for n in traced.graph.nodes]
+    assert [n.meta.get("source") for n in gm.graph.nodes] == [n.meta.get("source") for n in traced.graph.nodes]
+
+    def shapes(graph):
+        return [(t.shape, t.stride(), t.dtype, t.requires_grad) for n in graph.graph.nodes
+                if isinstance(t := n.meta.get("example_value"), torch.Tensor)]
+
+    assert shapes(gm) == shapes(traced)
+    # ids of functions and classes stay, those of the copy's own objects differ
+    assert len(guards) == len(traced_guards)
+    assert [g.partition("id(")[0] for g in guards] == [g.partition("id(")[0] for g in traced_guards]
+    torch.testing.assert_close(tensors(result), tensors(expected))
+
+
+def tensors(output):
+    return [v for v in output.to_tuple() if isinstance(v, torch.Tensor)] if hasattr(output, "to_tuple") else output
+
+
+def test_repeated_layers_are_not_traced():
+    state = {}
+    convert_blocks = convert.Blocks
+
+    class Watched(convert_blocks):
+        def _repeat(self, tx, block, fn, arguments):
+            found = super()._repeat(tx, block, fn, arguments)
+            state[fn.cls.__name__] = state.get(fn.cls.__name__, 0) + (found is not None)
+            return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(convert, "Blocks", Watched)
+        captured(stack(), torch.randn(2, 4))
+    assert state["Layer"] == LAYERS - 2  # the first has the caller's tensor, the second what a layer made
+
+
+def _set(name, value):
+    return lambda layer: setattr(layer, name, value)
+
+
+class Other(Layer):
+    shift = 0.75
+
+
+class Doubled(nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def _own_forward(layer):
+    layer.forward = lambda x, mask=None: x * 3
+
+
+def _hook(layer):
+    layer.register_forward_hook(lambda module, args, out: out + 1)
+
+
+def _inner_hook(layer):
+    layer.up.register_forward_pre_hook(lambda module, args: (args[0] * 2,))
+
+
+def _same_as_first(layer):
+    layer.up = FIRST[0].up
+
+
+def _tied(layer):
+    layer.down.weight = FIRST[0].down.weight
+
+
+FIRST = []
+
+CHANGES = {
+    "number": lambda layer: setattr(layer.norm, "eps", 0.5),
+    "text": _set("name", "other"),
+    "list": lambda layer: layer.steps.append(3.0),
+    "item": lambda layer: layer.steps.__setitem__(0, 4.0),
+    "function": _set("then", torch.relu),
+    "submodule": _set("act", nn.Tanh()),
+    "option": _set("options", Options(3.0)),
+    "skip": _set("skip", Doubled()),
+    "training": lambda layer: layer.norm.train(),
+    "dropout of zero": lambda layer: setattr(layer.drop, "p", 0.0),
+    "no bias": lambda layer: layer.up.register_parameter("bias", None),
+    "no grad": lambda layer: layer.up.weight.requires_grad_(False),
+    "shape": lambda layer: (setattr(layer, "up", nn.Linear(4, 16)), setattr(layer, "down", nn.Linear(16, 4))),
+    "stride": lambda layer: setattr(layer.up, "weight", nn.Parameter(torch.randn(4, 8).t())),
+    "class": _set("__class__", Other),
+    "own forward": _own_forward,
+    "hook": _hook,
+    "inner hook": _inner_hook,
+    "shared submodule": _same_as_first,
+    "tied weight": _tied,
+    "own attribute of the class": _set("shift", 0.25),
+    "buffer": _set("table", torch.ones(4)),
+    "broadcast buffer": _set("table", torch.ones(1)),
+    "new data": lambda layer: layer.up.weight.data.mul_(2),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("where", [0, 1, 3, LAYERS - 1])
+def test_a_layer_that_differs(change, where):
+    model, x = stack(), torch.randn(2, 4)
+    FIRST[:] = [model.layers[0]]
+    CHANGES[change](model.layers[where])
+    compiled, graphs, result = graph_of(model, x)
+    torch.testing.assert_close(result, model(x))
+    torch.testing.assert_close(compiled(x), model(x))
+    assert framegraft.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("where", [0, 3])
+def test_a_layer_that_changes_later(change, where):
+    model, x = stack(), torch.randn(2, 4)
+    FIRST[:] = [model.layers[0]]
+    compiled, _, result = graph_of(model, x)
+    torch.testing.assert_close(result, model(x))
+    CHANGES[change](model.layers[where])
+    torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_one_module_many_times():
+    layer, x = stack().layers[0], torch.randn(2, 4)
+    model = nn.Sequential(layer, layer, layer)
+    _, graphs, result = graph_of(model, x)
+    torch.testing.assert_close(result, model(x))
+    assert sum(n.op == "placeholder" for n in graphs[0].graph.nodes) == 1 + 7
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(4))
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        seen.append(self.calls)
+        return x * self.weight + len(seen)
+
+
+def test_effects_are_done_for_each_layer():
+    model, x = nn.Sequential(*(Counting() for _ in range(4))), torch.randn(4)
+    seen.clear()
+    _, _, result = graph_of(model, x)
+    assert seen == [1] * 4 and [m.calls for m in model] == [1] * 4
+    seen.clear()
+    torch.testing.assert_close(result, model(x))
+
+
+class Reading(nn.Module):
+    """Looks at what another object, made in the trace, holds by now."""
+
+    def __init__(self, shared):
+        super().__init__()
+        self.shared = shared
+
+    def forward(self, x):
+        return x + len(self.shared.log)
+
+
+def test_what_changes_between_the_layers():
+    shared = Options()
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList(Reading(shared) for _ in range(4))
+
+        def forward(self, x):
+            shared.log = []
+            for layer in self.layers:
+                x = layer(x) * 2
+                shared.log.append(1)
+            return x
+
+    model, x = Model(), torch.randn(4)
+    _, _, result = graph_of(model, x)
+    torch.testing.assert_close(result, model(x))
+
+
+def test_position_among_others():
+    class Picky(nn.Module):
+        def __init__(self, special):
+            super().__init__()
+            self.special = special
+
+        def forward(self, x):
+            return x * 2 if self in self.special else x + 1
+
+    special: list = []
+    model = nn.Sequential(*(Picky(special) for _ in range(5)))
+    special += [model[1], model[3]]
+    x = torch.randn(4)
+    compiled, _, result = graph_of(model, x)
+    torch.testing.assert_close(result, model(x))
+    special.pop()
+    torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_modes_between_layers():
+    class Model(Stack):
+        def forward(self, x):
+            for index, layer in enumerate(self.layers):
+                with torch.set_grad_enabled(index % 2 == 0):
+                    x = layer(x)
+            return x
+
+    model, x = Model().eval(), torch.randn(2, 4, requires_grad=True)
+    _, _, result = graph_of(model, x)
+    expected = model(x)
+    torch.testing.assert_close(result, expected)
+    assert result.requires_grad == expected.requires_grad
+
+
+def test_views_and_writes():
+    class Writing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(4))
+
+        def forward(self, x):
+            self.total += x.sum(0)
+            half = x[:, :2]
+            half.mul_(2)
+            return x.view(4, 2).t().contiguous()
+
+    model = nn.Sequential(*(Writing() for _ in range(4)))
+    other, x = copy.deepcopy(model), torch.randn(2, 4)
+    y = x.clone()
+    _, _, result = graph_of(model, x)
+    torch.testing.assert_close(result, other(y))
+    torch.testing.assert_close(x, y)
+    for a, b in zip(model.buffers(), other.buffers(), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_sizes_that_change():
+    model = stack()
+    compiled = framegraft.compile(model, backend="eager")
+    for n in (2, 3, 5, 1, 7):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(compiled(x), model(x))

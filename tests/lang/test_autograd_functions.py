@@ -1,0 +1,155 @@
+"""torch.autograd.Function: what forward may do with ctx, and what it may not do to the rest."""
+
+import torch
+
+from .differential import differential
+
+
+def with_grad():
+    return torch.arange(1.0, 4.0, requires_grad=True), torch.ones(3, requires_grad=True)
+
+
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor, options):
+        ctx.factor = factor
+        ctx.saved = {"options": options}
+        ctx.saved["shape"] = x.shape
+        ctx.save_for_backward(x)
+        parts = []
+        for i in range(2):
+            parts.append(x * i)
+        return parts[1] * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * ctx.factor * x.sign(), None, None
+
+
+@differential(with_grad, graphs=1)
+def test_attributes_of_ctx(x, w):
+    return Scaled.apply(x, 3, {"a": 1}) * w
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+@differential(with_grad, graphs=1)
+def test_mark_dirty(x, w):
+    y = x * 1
+    z = Doubled.apply(y)
+    return z is y, z, y, (y * w).sum()
+
+
+class Apart(torch.autograd.Function):
+    @staticmethod
+    def forward(x, y):
+        return x * y, (x + y).long()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.mark_non_differentiable(output[1])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        x, y = ctx.saved_tensors
+        return grad * y, grad * x
+
+
+@differential(with_grad, graphs=1)
+def test_setup_context(x, w):
+    return Apart.apply(x, w)
+
+
+class Once(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.needs = ctx.needs_input_grad
+        return x.exp()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        return grad if ctx.needs[0] else None
+
+
+@differential(with_grad, graphs=1)
+def test_once_differentiable(x, w):
+    return Once.apply(x), Once.apply(w.detach())
+
+
+class Noisy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, into):
+        into["n"] = len(into)
+        return x + 1
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+@differential(lambda: (torch.ones(2, requires_grad=True), {}))
+def test_side_effects_of_forward(x, into):
+    local = {}
+    y = Noisy.apply(x, into)
+    return y, Noisy.apply(y, local), local
+
+
+class Mixed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view(-1), None, "text", [x, 1], x
+
+    @staticmethod
+    def backward(ctx, grad, *rest):
+        return grad
+
+
+@differential(with_grad)
+def test_results_of_all_kinds(x, w):
+    flat, nothing, text, items, same = Mixed.apply(x * w)
+    return flat, nothing, text, items, same
+
+
+class Misused(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(1)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+@differential(with_grad)
+def test_save_for_backward_of_a_number(x, w):
+    return Misused.apply(x)
+
+
+class Foreign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.relu()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad
+
+
+@differential(lambda: (torch.ones(2, requires_grad=True),))
+def test_apply_kept_as_a_function(x):
+    relu = Foreign.apply
+    return [relu(x) for _ in range(2)]

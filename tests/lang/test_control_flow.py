@@ -1,0 +1,93 @@
+"""torch.cond, torch.while_loop and associative_scan: one graph, the values of plain Python."""
+
+import pytest
+import torch
+from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.while_loop import while_loop
+
+import framegraft
+
+from .differential import differential
+
+
+def captured(f, *args, backend="eager"):
+    return framegraft.compile(f, backend=backend, fullgraph=True)(*args)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_cond(backend):
+    shift, scale = torch.ones(3) * 2, torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+
+    def chosen(x):
+        far = shift * 3
+
+        def large(a):
+            return {"out": a + far, "more": (a * scale, a.sum())}
+
+        def small(a):
+            return {"out": a - 1, "more": (a * far * scale, a.max() * 2)}
+
+        return large if x.sum() > 0 else small
+
+    def f(x):
+        far = shift * 3
+        return torch.cond(x.sum() > 0, lambda a: {"out": a + far, "more": (a * scale, a.sum())},
+                          lambda a: {"out": a - 1, "more": (a * far * scale, a.max() * 2)}, (x,))
+
+    compiled = framegraft.compile(f, backend=backend, fullgraph=True)
+    for x in (torch.ones(3), -torch.ones(3), torch.arange(3.0)):
+        got, expected = compiled(x), chosen(x)(x)
+        torch.testing.assert_close(got, expected)
+        (mine,) = torch.autograd.grad(got["more"][0].sum(), scale)
+        (theirs,) = torch.autograd.grad(expected["more"][0].sum(), scale)
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_nested_cond():
+    def f(x):
+        def outer(a):
+            return torch.cond(a.max() > 3, lambda b: b + x, lambda b: b - 1, (a,))
+
+        return torch.cond(x.sum() > 0, outer, lambda a: a * 2, (x,))
+
+    for values, expected in (([4.0, 1.0], [8.0, 2.0]), ([1.0, 1.0], [0.0, 0.0]), ([-1.0, -1.0], [-2.0, -2.0])):
+        assert captured(f, torch.tensor(values)).tolist() == expected
+
+
+def test_cond_of_a_constant():
+    def f(x):
+        return torch.cond(x.shape[0] == 2, lambda a: a + 1, lambda a: a - 1, (x,))
+
+    assert captured(f, torch.ones(2)).tolist() == [2, 2]
+
+
+def test_refusals():
+    seen = []
+
+    def side(a):
+        seen.append(1)
+        return a + 1
+
+    def changing(a):
+        return a.add_(1) + 0
+
+    for branch in (side, changing, lambda a: a, lambda a: (a + 1, a)):
+        with pytest.raises(framegraft.exc.Unsupported):
+            captured(lambda x: torch.cond(x.sum() > 0, branch, lambda a: a - 1, (x,)), torch.ones(2))
+    assert not seen
+
+
+def test_while_loop():
+    def f(x, y):
+        return while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * y), (torch.tensor(0), x))
+
+    count, product = captured(f, torch.ones(2), torch.full((2,), 2.0))
+    assert count == 5 and product.tolist() == [32, 32]
+
+
+@differential(lambda: (torch.arange(1.0, 13.0).reshape(6, 2), torch.full((6, 2), 0.5)), graphs=1)
+def test_associative_scan(x, y):
+    def combine(a, b):
+        return a[0] * b[0], b[0] * a[1] + b[1]
+
+    return associative_scan(combine, (y, x), 0, combine_mode="generic"), associative_scan(torch.add, x, 0, combine_mode="generic")

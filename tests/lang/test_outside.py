@@ -1,0 +1,92 @@
+"""What programs use of other packages without need for a break: unions of classes, loggers that are silent, NumPy's scalars."""
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+import framegraft
+from framegraft.testing import CompileCounter
+
+from .differential import differential
+
+QUIET = logging.getLogger("framegraft.tests.quiet")
+QUIET.setLevel(logging.ERROR)
+COUNT = np.int64(3)
+
+
+class Meta(type):
+    def __or__(cls, other):
+        return "own"
+
+
+class Own(metaclass=Meta):
+    pass
+
+
+@differential(lambda: (torch.ones(3), 3), graphs=1)
+def test_unions(x, value):
+    kind = type(value)
+    return x + 1, isinstance(value, int | str), isinstance(value, kind | None), isinstance(None, kind | None | str), Own | int, int | str
+
+
+@differential(lambda: (torch.ones(3), int | str), graphs=1)
+def test_union_from_outside(x, union):
+    return x + 1, isinstance(3, union), isinstance(3.0, union), union.__args__, union == (str | int)
+
+
+@differential(graphs=1)
+def test_silent_loggers(x):
+    QUIET.debug("x is %s", 3)
+    QUIET.info("nothing", extra={"a": 1})
+    if QUIET.isEnabledFor(logging.WARNING):
+        x = x * 100
+    QUIET.warning("nor this")
+    return x + 1
+
+
+@differential(lambda: (torch.ones(2, 3), np.float32(0.5), np.bool_(True)), graphs=1)
+def test_numpy_scalars(x, factor, flag):
+    size = np.prod(x.shape)
+    y = x * COUNT + x.reshape(size)[0] - np.int64(2) * factor
+    return y * factor, size, size + 1, np.sqrt(4.0), COUNT * 2, int(COUNT), COUNT == 3, [1, 2, 3, 4][COUNT], flag and y + 1, str(factor)
+
+
+@differential(lambda: (torch.ones(3), np.float64(2.0)))
+def test_numpy_scalars_where_their_dtype_counts(x, value):
+    return torch.tensor(value).dtype, torch.full((2,), value).dtype, x * value, torch.tensor(np.int32(3)).dtype, value * x
+
+
+@pytest.mark.parametrize("first, second", [(int | str, float | None), (np.int64(3), np.int64(4)), (np.int64(3), np.int32(3)),
+                                           (np.float32(0.0), np.float32(-0.0)), (np.float64(1), 1.0)])
+def test_what_is_relied_on_is_guarded(first, second):
+    def fn(x, value):
+        if isinstance(value, np.generic | float):
+            return x * 2 * value, type(value), 1 / (value + 1e-30) > 0
+        return x, isinstance(1, value), isinstance(1.0, value), isinstance(None, value)
+
+    compiled = framegraft.compile(fn, backend="eager")
+    for value in (first, second, first):
+        assert str(compiled(torch.ones(2), value)) == str(fn(torch.ones(2), value))
+
+
+def test_logger_that_is_turned_on(caplog):
+    def fn(x):
+        QUIET.warning("x")
+        return x + 1
+
+    counter = CompileCounter()
+    compiled = framegraft.compile(fn, backend=counter)
+    compiled(torch.ones(3))
+    assert not caplog.records and counter.frame_count == 1
+    with caplog.at_level(logging.WARNING, QUIET.name):
+        compiled(torch.ones(3))
+    assert [r.lineno for r in caplog.records] == [fn.__code__.co_firstlineno + 1]
+    compiled(torch.ones(3))
+    logging.disable(logging.CRITICAL)
+    try:
+        compiled(torch.ones(3))
+    finally:
+        logging.disable(logging.NOTSET)
+    assert len(caplog.records) == 1

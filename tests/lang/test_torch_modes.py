@@ -1,0 +1,104 @@
+"""Modes of torch that see operations (function modes, dispatch modes, default devices), and what asks for classes of tensors."""
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .differential import differential
+
+
+def two():
+    return torch.arange(6.0).reshape(2, 3), torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
+
+
+class Negating(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return -result if func is torch.add else result
+
+
+class NegatingBelow(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        return -result if func is torch.ops.aten.add.Tensor else result
+
+
+MODE = Negating()
+
+
+@differential(two)
+def test_function_mode(x, y):
+    with Negating():
+        z = torch.add(x, y)
+    with MODE:
+        z = z * torch.add(x, 1)
+    return torch.add(z, y)
+
+
+@differential(two)
+def test_dispatch_mode(x, y):
+    with NegatingBelow():
+        z = x + y
+    return z + 1
+
+
+@differential(two)
+def test_device_context(x, y):
+    with torch.device("meta"):
+        z = torch.ones(2)
+    return z.device, x + torch.ones(3), z.shape
+
+
+@differential(two)
+def test_default_device(x, y):
+    torch.set_default_device("meta")
+    z = torch.ones(2)
+    torch.set_default_device(None)
+    return z.device, x + torch.ones(3)
+
+
+class Plain(torch.Tensor):
+    pass
+
+
+@differential(lambda: (torch.ones(3).as_subclass(Plain), torch.ones(3)))
+def test_has_torch_function(x, y):
+    return torch.overrides.has_torch_function((x,)), torch.overrides.has_torch_function((y, 1)), torch.nn.functional.softmax(x, 0)
+
+
+class Answering:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return f"{func.__name__} called"
+
+
+@differential(two)
+def test_torch_function_of_other_classes(x, y):
+    return torch.add(x, Answering()), torch.overrides.has_torch_function((Answering(),)), x + 1
+
+
+@differential(lambda: (torch.ones(2), torch.nn.Parameter(torch.ones(2)), torch.nn.Buffer(torch.ones(2))), graphs=1)
+def test_classes_of_tensors(x, p, b):
+    kinds = torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, torch.FloatTensor, torch.LongTensor, torch.cuda.FloatTensor
+    return [[isinstance(t, kind) for kind in kinds] for t in (x, p, b, x * p, x.long())], x + b
+
+
+def marked():
+    x = torch.ones(2)
+    x._is_param = True
+    return (x,)
+
+
+@differential(marked, graphs=1)
+def test_tensor_marked_as_parameter(x):
+    return isinstance(x, torch.nn.Parameter), x * 2
+
+
+@differential(two)
+def test_fake_tensors_take_what_real_ones_refuse(x, y):
+    row = x[0].clone()
+    try:
+        row.ne_(y)
+    except RuntimeError as error:
+        return "refused", row
+    return row

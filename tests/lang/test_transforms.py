@@ -1,0 +1,196 @@
+"""torch.func: transforms made in the function and before it, nested, with state of modules, and what they refuse."""
+
+import pytest
+import torch
+from torch import nn
+
+import framegraft
+
+from .differential import differential
+
+
+def two():
+    return torch.arange(6.0).reshape(2, 3), torch.tensor([[1.0, -2.0, 3.0], [0.5, 0.0, -1.0]])
+
+
+def with_grad():
+    return torch.arange(1.0, 4.0, requires_grad=True), torch.ones(3, requires_grad=True)
+
+
+@differential(with_grad, graphs=1)
+def test_grad(x, w):
+    return torch.func.grad(lambda a: (a * w).sin().sum())(x)
+
+
+@differential(two, graphs=1)
+def test_grad_with_value_and_more(x, y):
+    def f(a, b):
+        assert a.requires_grad and a.shape == (2, 3)
+        return (a * b).sum(), {"out": a + 1, "shift": [b, y]}
+
+    return torch.func.grad_and_value(f, argnums=(0, 1), has_aux=True)(x, y)
+
+
+@differential(two, graphs=1)
+def test_derivatives(x, y):
+    def cube(a):
+        return (a**3).sum()
+
+    row = x[0]
+    return (torch.func.jacrev(lambda a: a.sin())(row),
+            torch.func.jacfwd(lambda a: a * y[0])(row), torch.func.hessian(cube)(row),
+            torch.func.grad(lambda a: torch.func.grad(cube)(a).sum())(row), torch.func.jvp(lambda a: a.sin(), (x,), (y,)))
+
+
+@differential(two, graphs=1)
+def test_vmap(x, y):
+    def f(a, d):
+        assert a.shape == (3,) and a.dim() == 1
+        return {"sum": a.sum() + d["b"], "outer": (a.reshape(3, 1) @ a[None], 2 * d["b"])}
+
+    @torch.vmap
+    def decorated(a):
+        return a.max()
+
+    return torch.vmap(f, in_dims=(0, {"b": None}))(x, {"b": y[0]}), decorated(y), torch.vmap(torch.dot)(x, y)
+
+
+@differential(two, graphs=1)
+def test_random_numbers_under_vmap(x, y):
+    return torch.vmap(lambda a: a + torch.rand(3), randomness="different")(x), torch.rand(2)
+
+
+@differential(two, graphs=1)
+def test_changes_of_what_the_function_makes(x, y):
+    def f(a):
+        with torch.no_grad():
+            scale = a * 2
+        b = a.clone()
+        b.mul_(scale)
+        b[0] = a[1]
+        parts = []
+        for row in b:
+            parts.append(row)
+        return sum(parts).sum()
+
+    with torch.no_grad():
+        return torch.func.grad(f)(x)
+
+
+@differential(two)
+def test_side_effects(x, y):
+    seen = []
+    total = 0
+
+    def f(a):
+        nonlocal total
+        seen.append(a.shape)
+        total += 1
+        return a.sum()
+
+    return torch.func.grad(f)(x), torch.vmap(f)(x), seen, total
+
+
+@differential(two)
+def test_changes_of_other_tensors(x, y):
+    def f(a):
+        y.add_(1)
+        return (a * y).sum()
+
+    return torch.func.grad(f)(x), y
+
+
+@differential(two)
+def test_errors(x, y):
+    found = []
+    for f in (lambda a: a * 2, lambda a: a.sum().item(), lambda a: None):
+        try:
+            found.append(torch.func.grad(f)(x))
+        except Exception as error:
+            found.append(type(error))
+    return found
+
+
+@differential(two)
+def test_branches_on_values(x, y):
+    return torch.func.grad(lambda a: a.sum() if a.sum() > 3 else (a * 2).sum())(x)
+
+
+MADE_BEFORE = torch.func.grad(lambda a: (a**3).sum())
+VECTORISED = torch.vmap(lambda a, b: a * b, in_dims=(0, None))
+
+
+@differential(two, graphs=1)
+def test_transforms_made_before(x, y):
+    return MADE_BEFORE(x), VECTORISED(x, y)
+
+
+@differential(two)
+def test_transforms_that_leave_the_function(x, y):
+    f = torch.func.grad(lambda a: (a * y).sum())
+    return f(x), f.__name__
+
+
+@differential(two)
+def test_pullbacks(x, y):
+    out, pull = torch.func.vjp(lambda a: a.sin(), x)
+    return out, pull(y), torch.vmap(lambda a: a.cos(), chunk_size=1)(x)
+
+
+def model():
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Dropout(0.5), nn.BatchNorm1d(4), nn.Linear(4, 1))
+
+
+NET = model()
+EVAL = model().eval()
+TIED = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+TIED[1].weight = TIED[0].weight
+
+
+@differential(two, graphs=1)
+def test_functional_call(x, y):
+    params = {name: p.detach() * 2 for name, p in NET.named_parameters()}
+    buffers = {name: b.clone() for name, b in NET.named_buffers()}
+    return torch.func.functional_call(NET, (params, buffers), (x,)), buffers, NET[0].weight.sum()
+
+
+@differential(two, graphs=1)
+def test_gradients_of_each_sample(x, y):
+    params = {name: p.detach() for name, p in EVAL.named_parameters()}
+
+    def loss(params, sample, target):
+        out = torch.func.functional_call(EVAL, params, (sample[None],))
+        return ((out - target.sum()) ** 2).sum()
+
+    return torch.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(params, x, y)
+
+
+@differential(two, graphs=1)
+def test_functional_call_of_tied_weights(x, y):
+    return torch.func.functional_call(TIED, {"0.weight": torch.ones(3, 3)}, (x,)), TIED(x)
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])])
+def test_behind_compilers(backend):
+    def f(params, x):
+        loss = torch.func.grad_and_value(lambda p: torch.func.functional_call(EVAL, p, (x,)).pow(2).sum())
+        return loss(params), torch.vmap(lambda a: a.softmax(0))(x), torch.func.jacrev(lambda a: a.sin())(x[0])
+
+    params = {name: p.detach() for name, p in EVAL.named_parameters()}
+    x = torch.randn(4, 3)
+    compiled = framegraft.compile(f, backend=backend, fullgraph=True)
+    torch.testing.assert_close(compiled(params, x), f(params, x))
+
+
+def test_levels_end_when_the_graph_fails():
+    def f(x, i):
+        return torch.vmap(lambda a: a.gather(0, i))(x)
+
+    compiled = framegraft.compile(f, backend="eager")
+    x = torch.ones(2, 3)
+    compiled(x, torch.tensor([1]))
+    with pytest.raises(RuntimeError):
+        compiled(x, torch.tensor([7]))
+    assert torch._C._functorch.maybe_current_level() is None
+    assert torch.equal(compiled(x, torch.tensor([0])), torch.ones(2, 1))

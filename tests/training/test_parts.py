@@ -1,0 +1,130 @@
+"""Graphs that AOTAutograd gets in parts: what eager mode's autograd keeps apart, and recurrent layers."""
+
+import pytest
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+import framegraft
+
+BACKENDS = ["aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, pytest.mark.inductor])]
+
+
+def mlp(*sizes):
+    return nn.Sequential(nn.Linear(sizes[0], sizes[1]), nn.ReLU(), nn.Linear(sizes[1], sizes[2]))
+
+
+def adversarial(wrap):
+    """One function: the discriminator's loss and the generator's, through graphs that share ``fake``."""
+    torch.manual_seed(0)
+    generator, discriminator = mlp(2, 8, 4), mlp(4, 8, 1)
+    first = torch.optim.Adam(generator.parameters(), 1e-2)
+    second = torch.optim.Adam(discriminator.parameters(), 1e-2)
+
+    def step(real, z):
+        second.zero_grad()
+        fake = generator(z)
+        loss = F.softplus(-discriminator(real)).mean() + F.softplus(discriminator(fake.detach())).mean()
+        loss.backward()
+        second.step()
+        untouched = all(p.grad is None for p in generator.parameters())
+        first.zero_grad()
+        other = F.softplus(-discriminator(fake)).mean()
+        other.backward()
+        first.step()
+        return loss.detach(), other.detach(), untouched
+
+    run = wrap(step)
+    losses = [run(torch.randn(n, 4), torch.randn(n, 2)) for n in (6, 6, 5, 4)]
+    return losses, [p.detach().clone() for m in (generator, discriminator) for p in m.parameters()]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_adversarial_step(backend):
+    got = adversarial(lambda f: framegraft.compile(f, backend=backend))
+    torch.testing.assert_close(got, adversarial(lambda f: f), rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_losses_that_share_nothing_are_differentiated_one_by_one(backend):
+    a, b = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def losses(x):
+        first = a(x).sin().sum()
+        second = b(x).cos().sum()
+        return first, second
+
+    compiled = framegraft.compile(losses, backend=backend, fullgraph=True)
+    x = torch.randn(2, 3)
+    results = []
+    for fn in (losses, compiled):
+        a.zero_grad()
+        b.zero_grad()
+        first, second = fn(x)
+        first.backward()
+        seen = [b.weight.grad is None]
+        second.backward()
+        results.append((seen, a.weight.grad.clone(), b.weight.grad.clone()))
+    torch.testing.assert_close(*results)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_parts_with_running_statistics_and_dropout(backend):
+    """What draws random numbers or writes stays in order."""
+    def train(wrap):
+        torch.manual_seed(0)
+        one = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+        two = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Dropout(0.5))
+
+        def f(x):
+            h = one(x)
+            return h.square().sum(), two(h.detach()).square().sum()
+
+        run = wrap(f)
+        values = []
+        for _ in range(3):
+            first, second = run(torch.randn(6, 3))
+            first.backward()
+            second.backward()
+            values.append((first.detach(), second.detach()))
+        return values, [t.clone() for m in (one, two) for t in m.state_dict().values()], [p.grad for p in one.parameters()]
+
+    got = train(lambda f: framegraft.compile(f, backend=backend))
+    if backend == "aot_eager":
+        torch.testing.assert_close(got, train(lambda f: f), rtol=1e-4, atol=1e-5)
+
+
+LAYERS = {
+    "lstm": lambda: nn.LSTM(3, 5),
+    "lstm of two layers": lambda: nn.LSTM(3, 5, 2, bidirectional=True),
+    "gru": lambda: nn.GRU(3, 5),
+    "rnn": lambda: nn.RNN(3, 5, nonlinearity="relu"),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize("around", ["nothing", "layers", "autocast off"])
+def test_recurrent_layers_train(name, backend, around):
+    torch.manual_seed(0)
+    layer, before = LAYERS[name](), nn.Linear(3, 3)
+
+    def f(x):
+        if around == "nothing":
+            return layer(x)[0]
+        with torch.autocast("cpu", enabled=False) if around == "autocast off" else torch.enable_grad():
+            out, hidden = layer(before(x) if around == "layers" else x)
+        return out.tanh().sum() + (hidden[0] if isinstance(hidden, tuple) else hidden).sum()
+
+    compiled = framegraft.compile(f, backend=backend, fullgraph=True)
+    results = []
+    for fn in (f, compiled):
+        torch.manual_seed(1)
+        values = []
+        for length in (4, 4, 6):
+            layer.zero_grad()
+            out = fn(torch.randn(length, 2, 3)).sum()
+            out.backward()
+            values.append((out.detach(), [p.grad.clone() for p in layer.parameters()]))
+        results.append(values)
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
