@@ -39,7 +39,8 @@ class _Call:
 
     def __init__(self, graph: _Twice, inputs: Sequence[Any], versions: list[int] | None) -> None:
         self.graph = graph
-        self.inputs = inputs if versions is not None else [TensorWeakRef(i) if isinstance(i, torch.Tensor) else None for i in inputs]
+        weak = (TensorWeakRef(i) if isinstance(i, torch.Tensor) else None for i in inputs)
+        self.inputs: Sequence[Any] = inputs if versions is not None else list(weak)
         self.versions = versions
 
     def anchors(self, needed: Sequence[bool]) -> list[torch.Tensor]:
