@@ -40,7 +40,7 @@ class _Call:
     def __init__(self, graph: _Twice, inputs: Sequence[Any], versions: list[int] | None) -> None:
         self.graph = graph
         weak = (TensorWeakRef(i) if isinstance(i, torch.Tensor) else None for i in inputs)
-        self.inputs: Sequence[Any] = inputs if versions is not None else list(weak)
+        self.inputs: Any = inputs if versions is not None else list(weak)
         self.versions = versions
 
     def anchors(self, needed: Sequence[bool]) -> list[torch.Tensor]:
