@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 import torch.fx
+from torch._functorch.fx_minifier import minifier
 from torch.fx import GraphModule
 
 from ..api import compile as compile_object
@@ -141,8 +142,6 @@ def _captured(fn: Any, args: tuple, kwargs: dict[str, Any]) -> list[tuple[GraphM
 
 
 def _shrunk(module: GraphModule, inputs: list[Any], compiler: Any, tolerance: float, failure: Failure) -> tuple[GraphModule, list[Any]]:
-    from torch._functorch.fx_minifier import minifier
-
     def fails(candidate: GraphModule, values: Sequence[Any]) -> bool:
         again = failure_of(candidate, values, compiler, tolerance)
         return again is not None and again.kind == failure.kind
