@@ -75,6 +75,7 @@ class GuardSet:
         self._class_causes: dict[type, str] = {}
         self._present: dict[Source, str] = {}
         self.tensors: list[Source] = []
+        self.keys: dict[type, dict[Source, None]] = {}  # objects that were told apart as keys, by class
         self.made: dict[int, Any] = {}  # objects that the trace made: nobody else can change one that does not leave it
         self.where: Any = lambda: ""
 

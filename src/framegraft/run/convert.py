@@ -497,6 +497,9 @@ class Conversion:
         self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
+        for keys in guards.keys.values():
+            if len(keys) > 1:
+                guards.add(Source("NONE"), "NOALIAS", tuple(keys))
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
         if state.graph.symbols is not None:

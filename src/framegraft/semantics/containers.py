@@ -72,7 +72,7 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
             if _is_missing(value):
                 return key
             if key.source is not None and key.source.access != "CONST":
-                tx.state.guards.add(key.source, "ID", value)  # another object is another key
+                tx.state.guards.keys.setdefault(type(value), {})[key.source] = None
             return value
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
@@ -81,13 +81,26 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
     raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")
 
 
+def _key_of(tx: Any, d: DictVariable, key: VariableTracker) -> Any:
+    """``hash_key``; in a dict from outside the very object is looked for, where its class compares by identity."""
+    hashed = hash_key(tx, key)
+    parts = [key] if d.value is not None else []
+    while parts:
+        part = realize(parts.pop(), tx.state)
+        if isinstance(part, TupleVariable):
+            parts += part.items
+        elif isinstance(part, ObjectVariable) and part.source is not None and part.source in tx.state.guards.keys.get(type(part.value), ()):
+            tx.state.guards.add(part.source, "ID", part.value)
+    return hashed
+
+
 def _is_missing(value: Any) -> bool:
     return type(value).__name__ == "_Missing"
 
 
 def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker | None:
     """Value of a key, None where there is none."""
-    hashed = hash_key(tx, key)
+    hashed = _key_of(tx, d, key)
     found = d.items.get(hashed)
     if found is not None:
         return found[1]
@@ -225,7 +238,7 @@ def dict_set(tx: Any, d: VariableTracker, key: VariableTracker, value: VariableT
     d = payload_of(d)
     assert isinstance(d, DictVariable)
     present = dict_get(tx, d, key) is not None
-    hashed = hash_key(tx, key)
+    hashed = _key_of(tx, d, key)
     _changing(tx, d)
     d.items[hashed] = (d.items[hashed][0] if present else key, value)
 
@@ -235,7 +248,7 @@ def dict_delete(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTrack
     found = dict_get(tx, d, key)
     if found is None:
         return None
-    hashed = hash_key(tx, key)
+    hashed = _key_of(tx, d, key)
     if isinstance(hashed, VariableTracker) and hashed in d.fetched:
         raise GraphBreak("unsupported_mutation", "a tensor taken out of a dict made outside of the trace")
     _changing(tx, d)

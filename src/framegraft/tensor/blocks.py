@@ -183,6 +183,8 @@ class Blocks:
     def _pattern(self, block: Block) -> Pattern | None:
         """None where a guard tells the module, or what is below it, from another object by where that one is."""
         rebased: dict[Source, Source | None] = {block.source: _MODULE}
+        if any(_rebase(source, rebased) is not None for keys in self.state.guards.keys.values() for source in keys):
+            return None
         guards: list[Guard] = []
         same: dict[Source, Source | None] = {}
         for guard in self.state.guards.so_far():

@@ -59,6 +59,7 @@ def _exchanged(tx: Any, module: ObjectVariable, given: dict[str, VariableTracker
     for name, value in given.items():
         table, key = places[name]
         table.items[key] = before[name][0], value
+    tx.state.outside += 1  # for blocks: the module is another one for a while
     try:
         yield
         for name, (table, key) in places.items():
@@ -66,6 +67,7 @@ def _exchanged(tx: Any, module: ObjectVariable, given: dict[str, VariableTracker
             if now is not expected and not (isinstance(expected, LazyVariable) and now is expected.tracker):
                 raise GraphBreak("unsupported_mutation", f"functional_call of a module that sets {name}")
     finally:
+        tx.state.outside += 1
         for name, (table, key) in places.items():
             if name in given:
                 table.items[key] = before[name]
