@@ -16,6 +16,11 @@ CHOSEN = [("op_db", name) for name in PART.sample(OPERATORS["op_db"], 12)]
 CHOSEN += [(database, PART.choice(OPERATORS[database])) for database in operators.DATABASES if database != "op_db"]
 
 
+# torch's code for these asks torch.compiler.is_compiling(), and then keeps in tensors of single precision what it else
+# computes with Python's numbers: results differ in the last bits, behind torch.compile as well. See docs/status.md.
+ROUNDED = {"NAdam", "ASGD", "Adagrad", "Adamax", "LBFGS"}
+
+
 def verify(cases):
     verdicts = [check(case) for case in operators.pick(list(cases), 10, "")]
     wrong = [f"{v.name}: {v.kind}\n{v.detail}" for v in verdicts if v.kind not in ("same", "broken input")]
@@ -33,6 +38,6 @@ def test_modules(name):
     verify(modules.cases({name}, count=1))
 
 
-@pytest.mark.parametrize("name", PART.sample(sorted(optimizers.names()), 2))
+@pytest.mark.parametrize("name", PART.sample(sorted(set(optimizers.names()) - ROUNDED), 2))
 def test_optimizers(name):
     verify(optimizers.cases({name}, count=2))
