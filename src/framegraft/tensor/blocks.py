@@ -79,6 +79,7 @@ class Blocks:
         self.state = state
         self.differs = differs
         self.operations: list[Operation] = []
+        self.open = 0  # calls that may become blocks
         self.known: dict[Any, list[Block]] = {}
         self.failures: dict[Any, int] = {}
         self._looked_at = -1
@@ -86,10 +87,19 @@ class Blocks:
 
     def call(self, tx: Any, fn: ObjectVariable, args: list, kwargs: dict, go: Callable[[], VariableTracker]) -> VariableTracker:
         """What ``go()``, which traces the call of the module, gives, or the repetition of an earlier call."""
-        state = self.state
         key = self._key(fn, args, kwargs)
         if key is None or self.failures.get(key, 0) >= self.MOST_FAILURES:
             return go()
+        self.open += 1
+        try:
+            return self._repeated_or_traced(tx, key, fn, args, kwargs, go)
+        finally:
+            self.open -= 1
+
+    def _repeated_or_traced(
+        self, tx: Any, key: Any, fn: ObjectVariable, args: list, kwargs: dict, go: Callable[[], VariableTracker]
+    ) -> VariableTracker:
+        state = self.state
         arguments = [*args, *kwargs.values()]
         known = [block for block in self.known.get(key, ()) if block.outside == state.outside]
         for block in known:
@@ -112,7 +122,9 @@ class Blocks:
         return result
 
     def note(self, kind: str, target: Any, args: list, kwargs: dict, result: Any, node: Any, nodes: int, caught_at: int) -> None:
-        """Record an operation of the trace."""
+        """Record an operation of a call that may become a block."""
+        if not self.open:
+            return
         given, named = [as_is(a) for a in args], {k: as_is(v) for k, v in kwargs.items()}
         repeats = all(map(is_operand, given)) and all(map(is_operand, named.values()))
         self.operations.append(
