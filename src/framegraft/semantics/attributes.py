@@ -509,9 +509,15 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
     raise GraphBreak("unsupported_attribute", f"descriptor {kind.__name__} at {cls.__name__}.{name}")
 
 
+# CPython 3.9 to 3.12 bind what a class method wraps, if that is a descriptor; the others make a method of it.
+_BINDS_WRAPPED = classmethod(property(lambda cls: 1)).__get__(None, object) == 1  # type: ignore[arg-type]
+
+
 def _class_method(tx: Any, found: classmethod, owner: Any, name: str) -> VariableTracker:
     """cm_descr_get: what is wrapped is bound in its turn, to the class."""
     inner = found.__func__
+    if not _BINDS_WRAPPED and type(inner) is not types.FunctionType:
+        raise GraphBreak("unsupported_attribute", f"a class method of a {type(inner).__name__}")
     if type(inner) is types.FunctionType or not _is_descriptor(tx, type(inner)):
         return MethodVariable(wrap_pinned(tx, inner), owner)
     return bind(tx, inner, owner, owner.value, name, owner=owner)
