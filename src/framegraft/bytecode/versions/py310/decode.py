@@ -249,8 +249,10 @@ class _Decoder:
                 self.add("INTRINSIC", "async_gen_wrap")
             self.add("YIELD_VALUE")
             return
-        before = [at for at in (index - 1, index - 2) if self.raw.ops[at] != "NOP"]
-        awaits = any(self.raw.ops[at] in ("GET_AWAITABLE", "GET_ANEXT") for at in before)
+        before = index - 2  # below what is sent first
+        while self.raw.ops[before] == "NOP":
+            before -= 1
+        awaits = self.raw.ops[before] in ("GET_AWAITABLE", "GET_ANEXT", "WITH_EXCEPT_START!")
         send = self.add("SEND")
         self.jumps.append((send, index + 1))
         self.add("YIELD_VALUE", "await" if awaits else "from")
