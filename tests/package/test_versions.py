@@ -10,7 +10,7 @@ import torch
 from framegraft.native import tested
 
 REFUSED = {
-    "CPython 3.11, 3.12 and 3.13; this is": "setattr(sys, 'version' + '_info', (3, 14, 0, 'final', 0))",
+    "CPython 3.10 to 3.13; this is": "setattr(sys, 'version' + '_info', (3, 14, 0, 'final', 0))",
     "free-threaded": "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1",
     "CPython only": "sys.implementation.name = 'other'",
 }

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ...flow import NO_FALLTHROUGH, stack_depths, stack_effect
 from ...ir import ExceptionHandler, Instruction
 from ...verify import verify
-from .decode import qualname
+from .decode import QUALNAMES, qualname
 from .locate import line_table
 from .tables import (
     APPLIED,
@@ -316,11 +316,13 @@ class _Lowering:
 
     def _make_function(self, inst: Instruction) -> None:
         before = self.body[inst.index - 1]
-        if before.op != "LOAD_CONST":
-            raise ValueError(f"cannot encode {inst}: its code is not known")
-        self.put("LOAD_CONST", self.consts.add(qualname(before.arg)))
+        if before.op == "LOAD_CONST" and inst.index and inst.index not in self.targets:
+            self.put("LOAD_CONST", self.consts.add(qualname(before.arg)))
+        else:
+            self.sequence([("DUP_TOP", 0), ("LOAD_CONST", id), ("ROT_TWO", 0), ("CALL_FUNCTION", 1),
+                           ("LOAD_CONST", QUALNAMES.__getitem__), ("ROT_TWO", 0), ("CALL_FUNCTION", 1)])
         self.put("MAKE_FUNCTION", inst.arg or 0)
-        self._room(2)
+        self._room(3)
 
     def _format_value(self, inst: Instruction) -> None:
         self.put("FORMAT_VALUE", FORMATS.index(inst.arg))

@@ -10,7 +10,8 @@ from .rawcode import Block, RawCode, State
 from .tables import APPLY, BARE, CELL, FORMATS, INTRINSICS, LOCAL, NAMED, NUMBERED, rotated
 
 _ASYNC_GENERATOR = 0x200  # CO_ASYNC_GENERATOR
-_QUALNAMES: dict[int, tuple[CodeType, str]] = {}  # of code that functions are made of: 3.10 names the function, not its code
+QUALNAMES: dict[int, str] = {}  # of code that functions are made of, by its id: 3.10 names the function, not its code
+_NAMED: dict[int, CodeType] = {}
 
 
 def canonical(code: CodeType) -> list[Instruction]:
@@ -20,12 +21,11 @@ def canonical(code: CodeType) -> list[Instruction]:
 
 def qualname(code: CodeType) -> str:
     """The name that the code around gives a function made of ``code``, where that has been decoded; else its simple name."""
-    found = _QUALNAMES.get(id(code))
-    return code.co_name if found is None else found[1]
+    return QUALNAMES.get(id(code), code.co_name)
 
 
 def name_code(code: CodeType, name: str) -> None:
-    _QUALNAMES[id(code)] = (code, name)
+    QUALNAMES[id(code)], _NAMED[id(code)] = name, code
 
 
 class _Decoder:
