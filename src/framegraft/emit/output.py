@@ -9,8 +9,8 @@ from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
 from ..interp.frame import origin_of
-from ..interp.state import unbound_error
 from ..interp.unwind import PreviousException
+from ..interp.words import unbound_error
 from ..model.source import Source, instr
 from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from ..semantics import iteration

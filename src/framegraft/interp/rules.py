@@ -25,7 +25,8 @@ from ..model.value import (
 from ..semantics import core
 from .frame import InstructionTranslator as Tx
 from .frame import origin_of, rule
-from .state import realize, unbound_error, user_error
+from .state import realize, user_error
+from .words import unbound_error
 
 
 @rule("POP_TOP")

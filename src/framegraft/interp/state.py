@@ -199,11 +199,3 @@ def recursion_room() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(limit)
-
-
-def unbound_error(name: str, free: bool = False) -> NameError:
-    """What the interpreter raises for a variable without a value (CPython: format_exc_check_arg, format_exc_unbound)."""
-    if free:
-        return NameError(f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope", name=name)
-    return UnboundLocalError(f"cannot access local variable '{name}' where it is not associated with a value")
-

@@ -17,6 +17,7 @@ from ..semantics import attributes, core
 from .frame import InstructionTranslator as Tx
 from .frame import rule
 from .state import realize, set_context, user_error
+from .words import no_manager
 
 
 class PreviousException(VariableTracker):
@@ -109,9 +110,7 @@ def before_with(tx: Tx, inst: Instruction) -> None:
     enter = core.special_method(tx, manager, "__enter__")
     leave = core.special_method(tx, manager, "__exit__")
     if enter is None or leave is None:
-        name = manager.python_type().__name__
-        missed = " (missed __exit__ method)" if enter is not None else ""
-        raise UserRaise(user_error(TypeError, f"'{name}' object does not support the context manager protocol{missed}"))
+        raise UserRaise(user_error(*no_manager(manager.python_type(), enter is not None)))
     tx.stack.append(leave)
     try:
         tx.stack.append(core.call(tx, enter, [], {}))

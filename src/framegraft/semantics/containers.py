@@ -30,7 +30,7 @@ from ..model.value import (
     constant,
 )
 from . import attributes, calls
-from .wrapping import CONSTANT_TYPES, need_constant_deep, wrap_constant, wrap_pinned
+from .wrapping import CONSTANT_TYPES, SPECIAL_FORM, need_constant_deep, wrap_constant, wrap_pinned
 
 
 def payload_of(tracker: VariableTracker) -> VariableTracker:
@@ -368,7 +368,7 @@ def _type_parameters(tx: Any, key: VariableTracker) -> Any:
     if isinstance(key, ConstantVariable):
         return key.value
     value = key.value if isinstance(key, ObjectVariable) else None
-    if issubclass(type(value), (type, types.GenericAlias)):
+    if issubclass(type(value), (type, types.GenericAlias, SPECIAL_FORM)):
         return value
     raise GraphBreak("unsupported_builtin_method", "a type with parameters that are no classes")
 

@@ -7,6 +7,7 @@ import enum
 import functools
 import gc
 import types
+import typing
 from typing import Any
 
 from ..errors import GraphBreak
@@ -131,7 +132,7 @@ class VariableBuilder:
                 return self._bound_builtin(value, source)
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
-        if issubclass(type(value), enum.Enum) or cls is functools._lru_cache_wrapper:
+        if issubclass(type(value), enum.Enum) or cls in (functools._lru_cache_wrapper, SPECIAL_FORM):
             guards.pin(source, value)
             return ObjectVariable(value, cls, source)
         if cls is types.FunctionType:
@@ -247,6 +248,9 @@ _SUPER_START, _SUPER_OBJECT = _member(super, "__thisclass__"), _member(super, "_
 
 def _is_module_level(value: Any) -> bool:
     return isinstance(value.__self__, (types.ModuleType, type(None)))
+
+
+SPECIAL_FORM = type(typing.Optional)  # of `typing.Optional`, and of `typing.Any` before CPython 3.11
 
 
 class _Proxied:
