@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import sys
+import functools
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
+from ..bytecode.decode import decode
 from ..errors import DecompileError
 from .cleanup import tidy
 from .items import Definition, Function, Iter
@@ -125,13 +126,14 @@ class Functions:
     def class_definition(self: Walker, made: Function, bases: list, keywords: list) -> ast.ClassDef:  # type: ignore[misc]
         inner = self.walk(made.code)
         body = inner.body
+        first, last = _of_classes()
         drop = 0
         declared: list[ast.stmt] = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
         rest: list[Any] = body[len(declared) :]
-        while drop < len(rest) and drop < len(_OF_CLASSES) and _assigned(rest[drop]) == _OF_CLASSES[drop]:
+        while drop < len(rest) and drop < len(first) and _assigned(rest[drop]) == first[drop]:
             drop += 1
         rest = rest[drop:]
-        if rest and sys.version_info >= (3, 13) and _assigned(rest[-1]) == "__static_attributes__":
+        if rest and _assigned(rest[-1]) in last:
             rest.pop()
         if rest and _assigned(rest[0]) == "__doc__" and isinstance(rest[0].value, ast.Constant) and isinstance(rest[0].value.value, str):
             rest[0] = ast.Expr(rest[0].value)
@@ -181,8 +183,13 @@ class Functions:
         return kind(value if value is not None else ast.Constant(None), loops)
 
 
-# What the compiler assigns at the beginning of a class's body.
-_OF_CLASSES = ("__module__", "__qualname__", *(["__firstlineno__"] if sys.version_info >= (3, 13) else []))
+@functools.cache
+def _of_classes() -> tuple[list[str], list[str]]:
+    """What the compiler assigns by itself in a class's body: at its beginning, and at its end."""
+    module = compile("class A: x = 0", "", "exec")
+    body = next(const for const in module.co_consts if isinstance(const, CodeType))
+    names = [inst.arg for inst in decode(body) if inst.op == "STORE_NAME"]
+    return names[: names.index("x")], names[names.index("x") + 1 :]
 
 
 def _assigned(node: Any) -> str | None:

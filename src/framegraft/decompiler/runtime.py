@@ -5,6 +5,7 @@ Each function runs the one operation that it is named for, so that it does exact
 
 from __future__ import annotations
 
+import builtins
 import sys
 from types import FunctionType
 from typing import Any
@@ -36,12 +37,13 @@ reraise = _assembled(  # raises ``error`` as it is, its context untouched
     "reraise", ["error"], ("LOAD_FAST", "error"), ("RERAISE", 0))
 matches = _assembled(  # whether ``except kinds`` would catch ``error``
     "matches", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EXC_MATCH", None), ("RETURN_VALUE", None))
-matches_group = _assembled(  # (what ``except* kinds`` leaves, what it takes) of ``error``
-    "matches_group", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EG_MATCH", None),
-    ("BUILD_TUPLE", 2), ("RETURN_VALUE", None))
-unhandled = _assembled(  # what an ``except*`` statement raises in the end
-    "unhandled", ["group", "raised"], ("LOAD_FAST", "group"), ("LOAD_FAST", "raised"), ("INTRINSIC", "prep_reraise_star"),
-    ("RETURN_VALUE", None))
+if hasattr(builtins, "ExceptionGroup"):
+    matches_group = _assembled(  # (what ``except* kinds`` leaves, what it takes) of ``error``
+        "matches_group", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EG_MATCH", None),
+        ("BUILD_TUPLE", 2), ("RETURN_VALUE", None))
+    unhandled = _assembled(  # what an ``except*`` statement raises in the end
+        "unhandled", ["group", "raised"], ("LOAD_FAST", "group"), ("LOAD_FAST", "raised"), ("INTRINSIC", "prep_reraise_star"),
+        ("RETURN_VALUE", None))
 enter = _assembled(  # (``__exit__``, what ``__enter__()`` returns) of a context manager
     "enter", ["manager"], ("LOAD_FAST", "manager"), ("BEFORE_WITH", None), ("BUILD_TUPLE", 2), ("RETURN_VALUE", None))
 enter_async = _assembled(

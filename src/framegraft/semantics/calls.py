@@ -409,7 +409,7 @@ MAPPING_BASES: set[type] = {dict}
 EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}
 # Exceptions whose __new__ or __init__ do more than to keep ``args``.
 PECULIAR_EXCEPTIONS = (OSError, ImportError, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError,
-                       SystemExit, *([BaseExceptionGroup] if hasattr(builtins, "BaseExceptionGroup") else []))
+                       SystemExit, *([_GROUP] if (_GROUP := getattr(builtins, "BaseExceptionGroup", None)) else []))
 INITIALISERS: dict[type, Any] = {}  # builtin class -> its __init__(tx, obj, args, kwargs), where it is not just an update
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import os
 import pathlib
-import sys
 import types
 from typing import Any
 
@@ -13,6 +12,7 @@ import torch
 
 from .. import events
 from ..api import compile as compile_object
+from ..bytecode import VERSION as BYTECODE
 from ..bytecode.code import qualified_name
 from ..errors import FramegraftError
 from . import byvalue
@@ -50,7 +50,7 @@ def _call(code: types.CodeType, flat: tuple) -> tuple[tuple, dict[str, Any]]:
 def record(fn: types.FunctionType, args: tuple, path: str | os.PathLike[str], backend: str = "", error: str = "") -> pathlib.Path:
     """Write a frame that has not run yet. Raises what ``pickle`` does for what cannot be pickled."""
     code = fn.__code__
-    told = {"version": VERSION, "python": sys.version_info[:2], "torch": torch.__version__, "function": qualified_name(code),
+    told = {"version": VERSION, "python": BYTECODE.name, "torch": torch.__version__, "function": qualified_name(code),
             "filename": code.co_filename, "line": code.co_firstlineno, "backend": backend, "error": error}
     data = byvalue.dumps((told, byvalue.dumps((fn, args))))  # what was recorded can be told though it cannot be read
     target = pathlib.Path(path)
@@ -72,8 +72,8 @@ def load(path: str | os.PathLike[str]) -> Recording:
         raise
     except Exception as error:
         raise FramegraftError(f"{path} is no recorded frame ({type(error).__name__}: {error})") from error
-    if version != VERSION or tuple(told["python"]) != sys.version_info[:2]:
-        made = ".".join(map(str, told["python"]))
+    made = told["python"]
+    if version != VERSION or made != BYTECODE.name:
         raise FramegraftError(f"{path} was recorded by Python {made} in format {version}; bytecode of another version cannot be read")
     fn, args = byvalue.loads(inner)
     return Recording(fn, args, told)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from types import CodeType
 from typing import Any
 
@@ -11,7 +12,7 @@ from .tables import APPLY, BARE, CELL, FORMATS, INTRINSICS, LOCAL, NAMED, NUMBER
 
 _ASYNC_GENERATOR = 0x200  # CO_ASYNC_GENERATOR
 QUALNAMES: dict[int, str] = {}  # of code that functions are made of, by its id: 3.10 names the function, not its code
-_NAMED: dict[int, CodeType] = {}
+_NAMED: dict[int, weakref.ref[CodeType]] = {}
 
 
 def canonical(code: CodeType) -> list[Instruction]:
@@ -25,7 +26,13 @@ def qualname(code: CodeType) -> str:
 
 
 def name_code(code: CodeType, name: str) -> None:
-    QUALNAMES[id(code)], _NAMED[id(code)] = name, code
+    key = id(code)
+
+    def forget(gone: weakref.ref[CodeType]) -> None:
+        if _NAMED.get(key) is gone:
+            del QUALNAMES[key], _NAMED[key]
+
+    QUALNAMES[key], _NAMED[key] = name, weakref.ref(code, forget)
 
 
 class _Decoder:
