@@ -7,6 +7,8 @@ from typing import Any
 
 from .conditions import is_folded, negate
 
+TRIES = (ast.Try, ast.TryStar) if hasattr(ast, "TryStar") else (ast.Try,)
+
 
 def tidy(body: list[ast.stmt]) -> list[ast.stmt]:
     """Drops the ``return None`` at the end of a function."""
@@ -46,7 +48,7 @@ def strip(body: list[Any], says_nothing: Any) -> None:
         for case in last.cases:
             strip(case.body, says_nothing)
             case.body = case.body or [ast.Pass()]
-    elif isinstance(last, (ast.Try, ast.TryStar)):
+    elif isinstance(last, TRIES):
         if last.orelse:
             strip(last.orelse, says_nothing)
         else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import DecompileError
 from .blocks import Block, awaited, peel
+from .cleanup import TRIES
 from .items import Mark, Slot, as_expr
 from .stores import Impure
 
@@ -129,7 +130,7 @@ class Tries:
         inside = Block("finally", block, block.base, handler)
         inside.final = handler + 1
         body, falls = self.region(i, inside, frozenset(), stack, True)
-        if len(body) == 1 and isinstance(body[0], (ast.Try, ast.TryStar)) and not body[0].finalbody:
+        if len(body) == 1 and isinstance(body[0], TRIES) and not body[0].finalbody:
             body[0].finalbody = finalbody or [ast.Pass()]
             out.append(body[0])
         else:
