@@ -24,6 +24,7 @@ import types
 from collections.abc import Iterator
 
 import framegraft
+from framegraft.bytecode.code import qualified_name, replace_code
 from framegraft.bytecode.decode import decode
 from framegraft.decompiler import decompile
 from framegraft.decompiler.verify import recompile
@@ -50,7 +51,7 @@ def compiled_from(source: str, code: types.CodeType) -> types.CodeType:
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
     flags = sum(getattr(__future__, n).compiler_flag for n in ("annotations",) if code.co_flags & getattr(__future__, n).compiler_flag)
     made = filled(recompile(source, code, name, flags), code)
-    made = made.replace(co_name=code.co_name, co_qualname=code.co_qualname, co_filename=code.co_filename)
+    made = replace_code(made, co_name=code.co_name, co_qualname=qualified_name(code), co_filename=code.co_filename)
     missing = set(code.co_freevars) ^ set(made.co_freevars)
     assert not missing, f"free variables {missing} in\n{source}"
     assert made.co_freevars == code.co_freevars

@@ -38,5 +38,5 @@ def test_module(path):
         try:
             decompile(code)  # compares what its source is compiled to
         except DecompileError as error:
-            refused.append(f"{code.co_qualname}: {error}")
+            refused.append(f"{code.co_name}: {error}")
     assert not refused
