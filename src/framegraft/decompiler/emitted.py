@@ -209,7 +209,7 @@ class Emitter(Pieces, Repeats):
         yes, no = g.raw_target(i), i + 1
         if inst.arg == "false":
             yes, no = no, yes
-        elif inst.arg in ("none", "not none"):
+        elif inst.arg in ("none", "not_none"):
             test = none_test(test, ast.Is() if inst.arg == "none" else ast.IsNot())
         if not self.is_structured:
             body, orelse = self.way(yes, then, where), self.way(no, other, where)
