@@ -360,7 +360,12 @@ class _Lowering:
         n = inst.arg
         if n < 2:
             return
-        if self._followed(inst, *(("SWAP", k) for k in range(n - 1, 1, -1))):
+        if n == 2 and self._followed(inst, ("COPY", 2)):
+            self.put("DUP_TOP")
+            self.put("ROT_THREE")
+            self.skip = 1
+            self._room(1)
+        elif self._followed(inst, *(("SWAP", k) for k in range(n - 1, 1, -1))):
             self.put(*rotation(n))
             self.skip = n - 2
         else:

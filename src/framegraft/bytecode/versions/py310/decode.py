@@ -235,6 +235,11 @@ class _Decoder:
             if self._is_none(first) and self.raw.ops[first + 1 : first + 4] == ["DUP_TOP", "DUP_TOP", "CALL_FUNCTION"]:
                 self.add("LOAD_CONST", None)
                 return
+        if self.raw.ops[index + 1] == "ROT_THREE" and index + 1 not in self.raw.targets and not state.is_absent(2):
+            self.absorbed.add(index + 1)  # as other CPythons have it in chains of comparisons
+            self.add("SWAP", 2)
+            self.add("COPY", 2)
+            return
         self.add("COPY", 1)
 
     def _handled(self, name: str, arg: int, state: State) -> None:
