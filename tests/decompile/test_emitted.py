@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import framegraft
-from framegraft.decompiler import decompile
+from framegraft.decompiler import _emitted, decompile
 
 from .swap import recompiled
 
@@ -315,3 +315,23 @@ def test_handled_exceptions_are_the_same(which):
         handle.remove()
         assert contexts(caught.value) == want, n
         assert sys.exc_info() == (None, None, None)
+
+
+def taking_names(x):
+    import os.path as p
+    from os import path, sep as s
+    return path is p, s, x
+
+
+def asking_for_none(x):
+    if x is not None:
+        return "something"
+    return "nothing"
+
+
+@pytest.mark.parametrize("fn", [taking_names, asking_for_none])
+def test_statements_that_need_no_structure(fn):
+    """Written as code of the engine's, which is compared with nothing."""
+    namespace = {}
+    exec(_emitted(fn.__code__, "f", 0), namespace)
+    assert [namespace["f"](x) for x in (None, 0, 1)] == [fn(x) for x in (None, 0, 1)]

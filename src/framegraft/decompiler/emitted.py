@@ -42,6 +42,8 @@ def is_emitted(code: Any) -> bool:
         return True  # a generator that goes on in the middle
     if any(op == "LOAD_CLOSURE" and g.ops[i + 1] == "LOAD_ATTR" for i, op in enumerate(g.ops)):
         return True
+    if not hasattr(code, "co_positions"):
+        return False
     # The compiler knows the columns of all that has a line, but for a generator's beginning.
     places = [inst.positions for inst in g.insts if inst.op != "RETURN_GENERATOR"]
     return any(place and place[0] is not None and place[2] is None for place in places)

@@ -151,13 +151,11 @@ class Operations(Values):
 
     def op_POP_TOP(self, i: int, inst: Any, state: State, out: list) -> int:
         item = state.stack.pop()
-        if is_atom(item) or isinstance(item, (Code, Function)):
-            return i + 1
-        if isinstance(item, (Import, ImportedName)):
-            if isinstance(item, ImportedName):
-                return i + 1
+        if isinstance(item, Import):
             self.flush(state, out)
             finish_import(item, out)
+            return i + 1
+        if is_atom(item) or isinstance(item, (Code, Function, ImportedName)):
             return i + 1
         self.flush(state, out)
         out.append(self.defined(item) if isinstance(item, Definition) else ast.Expr(self.take(item)))
