@@ -40,7 +40,7 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from ..semantics.functions import PartialVariable
+from ..semantics.constructors import PartialVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS

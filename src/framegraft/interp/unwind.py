@@ -13,7 +13,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, core
+from ..semantics import core, lookup
 from .frame import InstructionTranslator as Tx
 from .frame import rule
 from .state import realize, set_context, user_error
@@ -93,7 +93,7 @@ def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
     if isinstance(match, TupleVariable):
         return any([_matches(tx, cls, realize(m, tx.state)) for m in match.items])  # noqa: C419 - all of them are checked
     if isinstance(match, ObjectVariable) and issubclass(type(match.value), type) and issubclass(match.value, BaseException):
-        attributes.guard_bases(tx, cls)
+        lookup.guard_bases(tx, cls)
         return issubclass(cls, match.value)
     raise UserRaise(user_error(TypeError, "catching classes that do not inherit from BaseException is not allowed"))
 

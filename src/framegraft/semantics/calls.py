@@ -37,7 +37,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import arity, attributes, iteration, operators
+from . import arity, attributes, iteration, lookup, operators
 from .containers import payload_of
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
@@ -297,13 +297,13 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         args, kwargs = realize_all(tx, args, kwargs)
         arity.check(cls, len(args), kwargs)
         return handler(tx, cls, args, kwargs)
-    meta_call = attributes.mro_lookup(tx, type(cls), "__call__")
+    meta_call = lookup.mro_lookup(tx, type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         owner = next(base for base in type(cls).__mro__ if "__call__" in base.__dict__)
         if owner in CLASSES:
             return CLASSES[owner](tx, cls, *realize_all(tx, args, kwargs))
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
-    new = attributes.mro_lookup(tx, cls, "__new__")
+    new = lookup.mro_lookup(tx, cls, "__new__")
     target = wrap_pinned(tx, cls)
     if isinstance(new, types.BuiltinFunctionType):
         made = new_object(tx, new.__self__, [target, *args], kwargs)  # type: ignore[arg-type]
@@ -312,7 +312,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     made = realize(made, tx.state)
     if not issubclass(made.python_type(), cls):
         return made
-    init = attributes.mro_lookup(tx, made.python_type(), "__init__")
+    init = lookup.mro_lookup(tx, made.python_type(), "__init__")
     if isinstance(init, types.FunctionType):
         result = realize(call(tx, wrap_pinned(tx, init), [made, *args], kwargs), tx.state)
         if not (isinstance(result, ConstantVariable) and result.value is None):
@@ -358,7 +358,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if issubclass(cls, BaseException):
         if issubclass(cls, PECULIAR_EXCEPTIONS):
             raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
-        if kwargs and not isinstance(attributes.mro_lookup(tx, cls, "__init__"), types.FunctionType):
+        if kwargs and not isinstance(lookup.mro_lookup(tx, cls, "__init__"), types.FunctionType):
             if not set(kwargs) <= set().union(*(EXCEPTION_MEMBERS.get(base, ()) for base in cls.__mro__)):
                 if issubclass(cls, (NameError, AttributeError)):
                     raise GraphBreak("raised_exception", f"{cls.__name__} with the keyword arguments {', '.join(kwargs)}")
@@ -367,7 +367,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
             made.attrs.update(kwargs)
             return made
         return ExceptionVariable(cls, list(args[1:]))
-    if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
+    if lookup.mro_lookup(tx, cls, "__del__") is not MISSING:
         # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
         frames_above = tx.state.frames[:-1]
         broken = GraphBreak("untraceable_call" if frames_above else "skipped_frame", f"{cls.__name__} has a finaliser")
@@ -396,9 +396,9 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
 
 def _check_excess(tx: Any, cls: type) -> None:
     """object_new with arguments: they are meant for ``__init__``."""
-    if attributes.mro_lookup(tx, cls, "__new__") is not object.__new__:
+    if lookup.mro_lookup(tx, cls, "__new__") is not object.__new__:
         raise UserRaise(user_error(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)"))
-    if attributes.mro_lookup(tx, cls, "__init__") is object.__init__:
+    if lookup.mro_lookup(tx, cls, "__init__") is object.__init__:
         raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
 
 

@@ -29,7 +29,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls
+from . import attributes, calls, lookup
 from .wrapping import CONSTANT_TYPES, need_constant_deep, wrap_constant, wrap_pinned
 
 
@@ -68,7 +68,7 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
         value = key.value
         if issubclass(type(value), PINNED):
             return value
-        if issubclass(type(value), types.FunctionType) or attributes.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
+        if issubclass(type(value), types.FunctionType) or lookup.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
             if _is_missing(value):
                 return key
             if key.source is not None and key.source.access != "CONST":
@@ -262,7 +262,7 @@ def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTrack
     """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods."""
     inner = payload_of(tracker)
     if isinstance(inner, DictVariable):
-        own = isinstance(tracker, ObjectVariable) and isinstance(attributes.mro_lookup(tx, tracker.cls, "__iter__"), types.FunctionType)
+        own = isinstance(tracker, ObjectVariable) and isinstance(lookup.mro_lookup(tx, tracker.cls, "__iter__"), types.FunctionType)
         if not own:
             return list(complete(tx, inner).values())
     method = attributes.special_method(tx, tracker, "keys")
@@ -329,7 +329,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
     inner = payload_of(obj)
     if inner is not obj:
         assert isinstance(obj, ObjectVariable)
-        method = attributes.mro_lookup(tx, obj.cls, "__getitem__")
+        method = lookup.mro_lookup(tx, obj.cls, "__getitem__")
         if isinstance(method, types.FunctionType):
             return calls.call(tx, attributes.special_method(tx, obj, "__getitem__"), [key], {})  # type: ignore[arg-type]
     if isinstance(inner, (ListVariable, TupleVariable)):
@@ -416,7 +416,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
     inner = payload_of(obj)
     if inner is not obj:
         assert isinstance(obj, ObjectVariable)
-        method = attributes.mro_lookup(tx, obj.cls, "__setitem__")
+        method = lookup.mro_lookup(tx, obj.cls, "__setitem__")
         if method is MISSING:
             raise UserRaise(user_error(TypeError, f"'{obj.cls.__name__}' object does not support item assignment"))
         if isinstance(method, types.FunctionType):
@@ -451,7 +451,7 @@ ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
 
 def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
     inner = payload_of(obj)
-    own = attributes.mro_lookup(tx, obj.python_type(), "__delitem__")
+    own = lookup.mro_lookup(tx, obj.python_type(), "__delitem__")
     if own is MISSING:
         raise UserRaise(user_error(TypeError, _no_deletion(obj, key)))
     if inner is obj or not isinstance(own, types.FunctionType):

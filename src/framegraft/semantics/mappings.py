@@ -9,8 +9,8 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize
 from ..model.dispatch import constructs, method
 from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, VariableTracker
-from . import attributes, calls, containers
-from .functions import update_dict
+from . import attributes, calls, containers, storing
+from .constructors import update_dict
 
 
 @method(ObjectVariable, "copy", "__copy__")
@@ -34,7 +34,7 @@ def initialise(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
     assert isinstance(obj.payload, DictVariable)
     if args and isinstance(args[0], ConstantVariable) and args[0].value is not None:
         raise GraphBreak("raised_exception", "defaultdict() with a default_factory that cannot be called")
-    attributes.store_attr(tx, obj, "default_factory", realize(args[0], tx.state) if args else NONE)
+    storing.store_attr(tx, obj, "default_factory", realize(args[0], tx.state) if args else NONE)
     update_dict(tx, obj.payload, args[1:], kwargs)
 
 

@@ -27,8 +27,10 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers, core, iteration, operators
-from .functions import is_class, sort_items, update_dict
+from . import attributes, calls, containers, core, exception_attributes, instances, iteration, operators, storing
+from .class_checks import is_class
+from .constructors import update_dict
+from .functions import sort_items
 from .wrapping import wrap_pinned
 
 
@@ -526,11 +528,11 @@ def object_hook(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Vari
 def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.attribute_name(args[0])
     if isinstance(obj, ExceptionVariable):
-        attributes.generic_set_exception_attr(tx, obj, name, args[1])
+        exception_attributes.generic_set_exception_attr(tx, obj, name, args[1])
         return NONE
     if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
-    attributes.generic_set_attr(tx, obj, name, args[1])
+    storing.generic_set_attr(tx, obj, name, args[1])
     return NONE
 
 
@@ -538,7 +540,7 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
 def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.attribute_name(args[0])
     if isinstance(obj, ObjectVariable) and not issubclass(type(obj.value), type):
-        return attributes.generic_get_attr(tx, obj, name, fallback=False)
+        return instances.generic_get_attr(tx, obj, name, fallback=False)
     return attributes.get_attr(tx, obj, name)
 
 
@@ -570,7 +572,7 @@ def class_mro(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
 
 @method(ExceptionVariable, "with_traceback")
 def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
-    attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
+    exception_attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
     return obj
 
 

@@ -34,7 +34,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers, iteration
+from . import attributes, calls, containers, instances, iteration, lookup
 from .containers import payload_of, sequence_items
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
@@ -230,7 +230,7 @@ def truth(tx: Any, value: VariableTracker) -> bool:
         return length(tx, value).value != 0  # type: ignore[attr-defined]
     if isinstance(value, ExceptionVariable):
         for name in ("__bool__", "__len__"):
-            if isinstance(attributes.mro_lookup(tx, value.cls, name), types.FunctionType):
+            if isinstance(lookup.mro_lookup(tx, value.cls, name), types.FunctionType):
                 return truth(tx, calls.call(tx, attributes.get_attr(tx, value, name), [], {}))
         return True
     if isinstance(value, (FunctionVariable, MethodVariable, BuiltinMethodVariable, CellVariable, TracebackVariable,
@@ -265,7 +265,7 @@ def length(tx: Any, obj: VariableTracker) -> VariableTracker:
 def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> VariableTracker:
     inner = payload_of(container)
     if isinstance(container, ObjectVariable):
-        if attributes.mro_lookup(tx, container.cls, "__contains__") is None:
+        if lookup.mro_lookup(tx, container.cls, "__contains__") is None:
             raise UserRaise(user_error(TypeError, f"'{container.cls.__name__}' object is not a container"))
         method = attributes.special_method(tx, container, "__contains__")
         if method is not None and not calls.is_builtin_method(method):
@@ -337,7 +337,7 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
     """Result of a Python-level operator method, None for NotImplemented or a builtin one that knows only identity."""
     if not isinstance(left, ObjectVariable):
         return None
-    found = attributes.mro_lookup(tx, left.cls, name)
+    found = lookup.mro_lookup(tx, left.cls, name)
     if containers._is_missing(found):
         return None
     if found is None:
@@ -357,7 +357,7 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
             answer = found(left.value, other)  # a slot of int or str
             return None if answer is NotImplemented else constant(answer)
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
-    method = attributes.bind(tx, found, left, left.cls, name)
+    method = instances.bind(tx, found, left, left.cls, name)
     result = realize(calls.call(tx, method, [right], {}), tx.state)
     if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED:
         return None
@@ -368,7 +368,7 @@ def _overrides(tx: Any, operand: VariableTracker, name: str) -> bool:
     """Whether a subclass of a builtin container has an operator method of its own."""
     if not isinstance(operand, ObjectVariable) or operand.payload is None:
         return False
-    return not isinstance(attributes.mro_lookup(tx, operand.cls, name), types.WrapperDescriptorType)
+    return not isinstance(lookup.mro_lookup(tx, operand.cls, name), types.WrapperDescriptorType)
 
 
 def _payload_slot(tx: Any, left: ObjectVariable, name: str, right: VariableTracker) -> VariableTracker | None:
@@ -459,7 +459,7 @@ def _union(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker |
         if isinstance(part, ConstantVariable) and part.value is None:
             values.append(None)
         elif isinstance(part, ObjectVariable) and (part.cls is types.UnionType or issubclass(part.cls, type) and (
-                attributes.mro_lookup(tx, part.cls, "__or__") is type.__or__)):
+                lookup.mro_lookup(tx, part.cls, "__or__") is type.__or__)):
             values.append(part.value)
         else:
             return None
@@ -472,7 +472,7 @@ def _is_overloaded(tx: Any, a: VariableTracker, b: VariableTracker, name: str) -
     """typeobject.c's method_is_overloaded: of two user classes, the subclass goes first only with a method of its own."""
     if not (isinstance(a, ObjectVariable) and isinstance(b, ObjectVariable)):
         return True
-    return attributes.mro_lookup(tx, b.cls, name) is not attributes.mro_lookup(tx, a.cls, name)
+    return lookup.mro_lookup(tx, b.cls, name) is not lookup.mro_lookup(tx, a.cls, name)
 
 
 def _mismatch(fn: Any, sign: str, a: VariableTracker, b: VariableTracker, inplace: bool) -> str:
@@ -553,7 +553,7 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
     method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [spec], {})
-    if isinstance(value, ObjectVariable) and attributes.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
+    if isinstance(value, ObjectVariable) and lookup.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
         if issubclass(type(value.value), enum.Enum) and isinstance(spec, ConstantVariable):
             return constant(format(value.value, spec.value))  # as the C type that the members are of does it
         raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")
