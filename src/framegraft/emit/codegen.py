@@ -43,6 +43,7 @@ from ..model.value import (
 from ..semantics.constructors import PartialVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
+from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from ..tensor.torchops import StructVariable
 from .numbers import load_number
@@ -257,7 +258,7 @@ class Codegen:
     def load_constant(self, tracker: ConstantVariable) -> None:
         value = tracker.value
         kind = type(value)
-        if kind in (int, float, str) and tracker.source is not None and not _small(value):
+        if kind in (*NUMBERS_AND_TEXTS, range) and tracker.source is not None and not _small(value):
             self.load_source(tracker.source)  # keeps the identity of the object
         elif kind in LITERALS:
             self.op("LOAD_CONST", value)
@@ -266,6 +267,7 @@ class Codegen:
             for part in (value.start, value.stop, value.step):
                 self.op("LOAD_CONST", part)
             self.call(3)
+            self.store_temp(tracker)
         elif kind is torch.Size:
             self.load_object(torch.Size)
             self.op("LOAD_CONST", tuple(value))
@@ -397,6 +399,7 @@ def _size(cg: Codegen, t: SizeVariable) -> None:
 def _slice(cg: Codegen, t: SliceVariable) -> None:
     cg.load_many(t.items)
     cg.op("BUILD_SLICE", 3)
+    cg.store_temp(t)
 
 
 def _dict(cg: Codegen, t: DictVariable) -> None:

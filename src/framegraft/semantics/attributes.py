@@ -64,7 +64,7 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
     if type(obj) is SymbolicVariable:
         if obj.cls is int and name in ("real", "numerator"):
             return obj
-        if callable(getattr(obj.cls, name, None)) and not isinstance(getattr(obj.cls, name), type):
+        if isinstance(obj.cls.__dict__.get(name), (types.MethodDescriptorType, types.WrapperDescriptorType)):
             return BuiltinMethodVariable(name, obj)
         obj = specialised(obj)
     if isinstance(obj, TensorVariable):

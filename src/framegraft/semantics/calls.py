@@ -10,6 +10,7 @@ import weakref
 from typing import Any
 
 from .. import _native
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
@@ -123,7 +124,7 @@ def _call_instance(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, wait
     """``__call__`` of the object's class."""
     method = attributes.special_method(tx, fn, "__call__")
     if method is None:
-        raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
+        raise UserRaise(user_error(TypeError, f"'{type_name(fn.cls)}' object is not callable"))
     if is_builtin_method(method):
         raise unknown(f"a {fn.cls.__name__} called", fn.cls.__module__)
     tx.state.waiting = waiting
@@ -316,7 +317,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     if isinstance(init, types.FunctionType):
         result = realize(call(tx, wrap_pinned(tx, init), [made, *args], kwargs), tx.state)
         if not (isinstance(result, ConstantVariable) and result.value is None):
-            raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{result.python_type().__name__}'"))
+            raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{type_name(result.python_type())}'"))
     elif init is object.__init__ or isinstance(made, ExceptionVariable):
         pass  # object_init: object_new has checked the arguments
     elif isinstance(init, types.WrapperDescriptorType) and isinstance(made, ObjectVariable):
@@ -362,7 +363,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
             if not set(kwargs) <= set().union(*(EXCEPTION_MEMBERS.get(base, ()) for base in cls.__mro__)):
                 if issubclass(cls, (NameError, AttributeError)):
                     raise GraphBreak("raised_exception", f"{cls.__name__} with the keyword arguments {', '.join(kwargs)}")
-                raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
+                raise UserRaise(user_error(TypeError, f"{type_name(cls)}() takes no keyword arguments"))
             made = ExceptionVariable(cls, list(args[1:]))
             made.attrs.update(kwargs)
             return made
@@ -399,7 +400,7 @@ def _check_excess(tx: Any, cls: type) -> None:
     if lookup.mro_lookup(tx, cls, "__new__") is not object.__new__:
         raise UserRaise(user_error(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)"))
     if lookup.mro_lookup(tx, cls, "__init__") is object.__init__:
-        raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
+        raise UserRaise(user_error(TypeError, f"{type_name(cls)}() takes no arguments"))
 
 
 MAPPING_BASES: set[type] = {dict}

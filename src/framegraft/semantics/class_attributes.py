@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.source import pinned
@@ -50,7 +51,7 @@ def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTr
             return instances.bind(tx, on_meta, obj, meta, name)
         if lookup.mro_lookup(tx, meta, "__getattr__") is not MISSING:
             return calls.call(tx, instances.bind(tx, lookup.mro_lookup(tx, meta, "__getattr__"), obj, meta, name), [constant(name)], {})
-        text = f"type object '{cls.__name__}' has no attribute '{name}'"
+        text = f"type object '{type_name(cls)}' has no attribute '{name}'"
         raise UserRaise(user_error(AttributeError, text))
     if isinstance(found, staticmethod):
         return wrap_pinned(tx, found.__func__)

@@ -8,6 +8,7 @@ import functools
 import types
 from typing import Any
 
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, constructs, specialised
@@ -73,7 +74,7 @@ def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracke
         if method is not None and not calls.is_builtin_method(method):
             text = realize(calls.call(tx, method, [], {}), tx.state)
             if not issubclass(text.python_type(), str):
-                said = f"{name} returned non-string (type {text.python_type().__name__})"
+                said = f"{name} returned non-string (type {type_name(text.python_type())})"
                 raise UserRaise(user_error(TypeError, said))
             return text
     if isinstance(obj, ExceptionVariable) and fn is str and type(obj.cls.__str__) is types.WrapperDescriptorType:

@@ -9,6 +9,7 @@ import types
 import weakref
 from typing import Any
 
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, specialised
@@ -77,7 +78,7 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
     if isinstance(key, (ListVariable, DictVariable, SetVariable, SliceVariable)):
-        raise UserRaise(user_error(TypeError, f"unhashable type: '{key.python_type().__name__}'"))
+        raise UserRaise(user_error(TypeError, f"unhashable type: '{type_name(key.python_type())}'"))
     raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")
 
 
@@ -267,7 +268,7 @@ def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTrack
             return list(complete(tx, inner).values())
     method = attributes.special_method(tx, tracker, "keys")
     if method is None:
-        raise UserRaise(user_error(TypeError, f"'{tracker.python_type().__name__}' object is not a mapping"))
+        raise UserRaise(user_error(TypeError, f"'{type_name(tracker.python_type())}' object is not a mapping"))
     keys = [realize(k, tx.state) for k in ITERATE[0](tx, realize(calls.call(tx, method, [], {}), tx.state))]
     return [(key, get_item(tx, tracker, key)) for key in keys]
 
@@ -354,7 +355,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
         raise GraphBreak("unsupported_builtin_method", f"{obj.value.__name__}[...]")
     method = attributes.special_method(tx, obj, "__getitem__")
     if method is None:
-        raise UserRaise(user_error(TypeError, f"'{obj.python_type().__name__}' object is not subscriptable"))
+        raise UserRaise(user_error(TypeError, f"'{type_name(obj.python_type())}' object is not subscriptable"))
     return calls.call(tx, method, [key], {})
 
 
@@ -418,7 +419,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         assert isinstance(obj, ObjectVariable)
         method = lookup.mro_lookup(tx, obj.cls, "__setitem__")
         if method is MISSING:
-            raise UserRaise(user_error(TypeError, f"'{obj.cls.__name__}' object does not support item assignment"))
+            raise UserRaise(user_error(TypeError, f"'{type_name(obj.cls)}' object does not support item assignment"))
         if isinstance(method, types.FunctionType):
             calls.call(tx, attributes.special_method(tx, obj, "__setitem__"), [key, value], {})  # type: ignore[arg-type]
             return
@@ -437,7 +438,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         return
     method = attributes.special_method(tx, obj, "__setitem__")
     if method is None:
-        text = f"'{obj.python_type().__name__}' object does not support item assignment"
+        text = f"'{type_name(obj.python_type())}' object does not support item assignment"
         raise UserRaise(user_error(TypeError, text))
     calls.call(tx, method, [key, value], {})
 
@@ -480,7 +481,7 @@ def _no_deletion(obj: VariableTracker, key: VariableTracker) -> str:
     cls = obj.python_type()
     sequence = hasattr(cls, "__contains__") or cls.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE
     does_not = "doesn't" if sequence and key.python_type() is int else "does not"
-    return f"'{cls.__name__}' object {does_not} support item deletion"
+    return f"'{type_name(cls)}' object {does_not} support item deletion"
 
 
 def common_items(mine: dict, others: dict, is_set: bool) -> dict:

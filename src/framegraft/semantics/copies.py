@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import copyreg
 import enum
 import types
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from ..errors import GraphBreak
 from ..interp.state import realize
 from ..model.dispatch import handles
+from ..model.source import pinned
 from ..model.value import (
     MISSING,
     ConstantVariable,
@@ -33,7 +35,7 @@ def handle_deepcopy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return duplicate(tx, args[0], {})
 
 
-_ATOMIC = (types.FunctionType, type, types.ModuleType, types.BuiltinFunctionType, enum.Enum, property, range)
+_ATOMIC = (types.FunctionType, type, types.BuiltinFunctionType, enum.Enum, property, range)
 _DEFAULT_COPY = {"__deepcopy__": MISSING, "__copy__": MISSING, "__reduce_ex__": object.__reduce_ex__, "__reduce__": object.__reduce__,
                  "__setstate__": MISSING, "__getnewargs__": MISSING, "__getnewargs_ex__": MISSING, "__slots__": MISSING,
                  "__getstate__": getattr(object, "__getstate__", MISSING)}
@@ -70,6 +72,10 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
             containers.dict_set(tx, made, realize(part(key), tx.state), part(value))
         return made
     if isinstance(obj, SetVariable):
+        if memo is None and obj.cls is frozenset:
+            return obj
+        if memo is not None and not all(isinstance(i, ConstantVariable) for i in obj.items.values()):
+            raise GraphBreak("untraceable_call", f"a deep copy of a {obj.cls.__name__} of objects")
         return SetVariable(dict(obj.items), cls=obj.cls)
     if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & 1 << 9:
         return _duplicate_object(tx, obj, memo, part, keep)
@@ -78,6 +84,9 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
 
 def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any, keep: Any) -> VariableTracker:
     cls = obj.cls
+    if cls in copyreg.dispatch_table:
+        raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, for which copyreg has a function")
+    tx.state.guards.add(pinned(copyreg.dispatch_table), "NOKEY", cls)
     own = lookup.mro_lookup(tx, cls, "__copy__" if memo is None else "__deepcopy__")
     if memo is None and isinstance(own, types.FunctionType):
         return calls.call(tx, wrap_pinned(tx, own), [obj], {})

@@ -7,6 +7,7 @@ import operator
 import types
 from typing import Any
 
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, handles, specialised
@@ -66,10 +67,13 @@ def handle_delattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(callable)
 def handle_callable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    obj = args[0]
+    return constant(is_callable(tx, args[0]))
+
+
+def is_callable(tx: Any, obj: VariableTracker) -> bool:
     if isinstance(obj, ObjectVariable):
-        return constant(lookup.mro_lookup(tx, obj.cls, "__call__") is not MISSING)
-    return constant(isinstance(obj, (FunctionVariable, MethodVariable, BuiltinMethodVariable)))
+        return lookup.mro_lookup(tx, obj.cls, "__call__") is not MISSING
+    return isinstance(obj, (FunctionVariable, MethodVariable, BuiltinMethodVariable))
 
 
 @handles(len)
@@ -95,7 +99,7 @@ def handle_next(tx: Any, args: list, kwargs: dict) -> VariableTracker:
             error.args = [value]
     else:
         if not isinstance(args[0], iteration.ITERATORS) and attributes.special_method(tx, args[0], "__next__") is None:
-            raise UserRaise(user_error(TypeError, f"'{args[0].python_type().__name__}' object is not an iterator"))
+            raise UserRaise(user_error(TypeError, f"'{type_name(args[0].python_type())}' object is not an iterator"))
         item = iteration.next_item(tx, args[0])
         if item is not None:
             return item
@@ -233,7 +237,7 @@ def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
         return operators.TENSOR.call(tx, fn, args, {})
     method = attributes.special_method(tx, args[0], name)
     if method is None:
-        raise UserRaise(user_error(TypeError, f"bad operand type for {fn.__name__}(): '{args[0].python_type().__name__}'"))
+        raise UserRaise(user_error(TypeError, f"bad operand type for {fn.__name__}(): '{type_name(args[0].python_type())}'"))
     return calls.call(tx, method, args[1:], {})
 
 

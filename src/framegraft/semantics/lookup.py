@@ -6,6 +6,7 @@ import types
 from typing import Any
 
 from .. import _native
+from .._native import type_name
 from ..errors import UserRaise
 from ..interp.state import user_error
 from ..model.source import pinned
@@ -28,7 +29,7 @@ def mro_lookup(tx: Any, cls: type, name: str) -> Any:
 
 
 def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
-    text = f"'{obj.python_type().__name__}' object has no attribute '{name}'"
+    text = f"'{type_name(obj.python_type())}' object has no attribute '{name}'"
     return UserRaise(user_error(AttributeError, text, name=constant(name), obj=obj))
 
 

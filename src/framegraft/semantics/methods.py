@@ -151,6 +151,18 @@ for _cls in (ListVariable, TupleVariable, DictVariable, SetVariable):
     _dunders(_cls)
 
 
+@method(ObjectVariable, "__eq__")
+def mapping_equal(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """mappingproxy compares what it shows; an OrderedDict looks at the order of another one."""
+    if not isinstance(obj.payload, DictVariable):
+        return None
+    if obj.cls is types.MappingProxyType:
+        return operators.apply(tx, operators.operator.eq, [obj.payload, args[0]])
+    if not isinstance(containers.payload_of(args[0]), DictVariable):
+        return constant(NotImplemented)
+    return constant(operators.equal_dicts(tx, obj, args[0]))
+
+
 @method(ListVariable, "__setitem__")
 @method(DictVariable, "__setitem__")
 def container_setitem(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:

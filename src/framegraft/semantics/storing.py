@@ -5,6 +5,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR
@@ -76,7 +77,7 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
     if not has_instance_dict(obj):
         if on_class is not MISSING:
-            raise UserRaise(user_error(AttributeError, f"'{obj.cls.__name__}' object attribute '{name}' is read-only"))
+            raise UserRaise(user_error(AttributeError, f"'{type_name(obj.cls)}' object attribute '{name}' is read-only"))
         raise UserRaise(user_error(AttributeError, _NO_ROOM.format(cls=obj.cls.__name__, name=name)))
     store_attr(tx, obj, name, value)
 
