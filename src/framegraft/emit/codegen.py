@@ -288,6 +288,17 @@ class Codegen:
         self.op("COPY", 1)
         self.op("STORE_FAST", name)
 
+    def closed(self, tracker: VariableTracker, depth: int) -> bool:
+        """Whether what cannot change was built while its parts were, through a cycle: then that one stays, instead of the
+        ``depth`` parts on top of the stack."""
+        name = self.temps.get(id(tracker))
+        if name is None:
+            return False
+        for _ in range(depth):
+            self.op("POP_TOP")
+        self.op("LOAD_FAST", name)
+        return True
+
     def construct(self, tracker: VariableTracker) -> None:
         """Build an object that was born in the trace; it is named first, so that cycles close."""
         builder = _BUILDERS.get(type(tracker))
@@ -383,6 +394,8 @@ def children(tracker: Any) -> list:
 
 def _tuple(cg: Codegen, t: TupleVariable) -> None:
     cg.load_many(t.items)
+    if cg.closed(t, len(t.items)):
+        return
     cg.op("BUILD_TUPLE", len(t.items))
     if t.items:
         cg.store_temp(t)
@@ -419,6 +432,8 @@ def _dict(cg: Codegen, t: DictVariable) -> None:
 def _set(cg: Codegen, t: SetVariable) -> None:
     cg.load_object(t.cls)
     cg.load_many(list(t.items.values()))
+    if cg.closed(t, len(t.items) + 1):
+        return
     cg.op("BUILD_LIST", len(t.items))
     cg.call(1)
     cg.store_temp(t)
@@ -463,6 +478,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
     cg.load_object(t.cls)
     if isinstance(payload, TupleVariable):
         cg.load(payload)
+        if cg.closed(t, 3):
+            return
         cg.call(2)
     else:
         cg.call(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._native import type_name
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
@@ -109,7 +110,7 @@ def before_with(tx: Tx, inst: Instruction) -> None:
     enter = core.special_method(tx, manager, "__enter__")
     leave = core.special_method(tx, manager, "__exit__")
     if enter is None or leave is None:
-        name = manager.python_type().__name__
+        name = type_name(manager.python_type())
         missed = " (missed __exit__ method)" if enter is not None else ""
         raise UserRaise(user_error(TypeError, f"'{name}' object does not support the context manager protocol{missed}"))
     tx.stack.append(leave)

@@ -379,10 +379,13 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if owner is object:
         if len(args) > 1 or kwargs:
             _check_excess(tx, cls)
+        lookup.mro_lookup(tx, cls, "__abstractmethods__")
         if getattr(cls, "__abstractmethods__", None):
             raise GraphBreak("raised_exception", f"{cls.__name__} is abstract")
         return made
     if owner is tuple:
+        if (len(args) > 2 or kwargs) and cls.__init__ is object.__init__:
+            arity.check(tuple, len(args) - 1, kwargs)
         made.payload = TupleVariable(iteration.unpack_iterable(tx, realize(args[1], tx.state)) if len(args) > 1 else [])
     elif owner is list:
         made.payload = ListVariable([])

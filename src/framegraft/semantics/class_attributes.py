@@ -28,7 +28,7 @@ def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTr
     """type.__getattribute__."""
     meta = type(cls)
     if name in ("__name__", "__qualname__", "__module__"):
-        return constant(getattr(cls, name))
+        return constant(lookup.told_name(tx, cls, name))
     if name == "__class__":
         return wrap_class(tx, meta)
     if name in ("__mro__", "__bases__"):
@@ -39,6 +39,8 @@ def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTr
         return wrap_constant(getattr(cls, name))
     if meta is not type:
         on_meta = lookup.mro_lookup(tx, meta, name)
+        if on_meta is not MISSING:
+            lookup.guard_kind(tx, meta, name, on_meta)
         if on_meta is not MISSING and lookup.is_data(tx, type(on_meta)):
             return instances.bind(tx, on_meta, obj, meta, name)
     else:
@@ -53,6 +55,7 @@ def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTr
             return calls.call(tx, instances.bind(tx, lookup.mro_lookup(tx, meta, "__getattr__"), obj, meta, name), [constant(name)], {})
         text = f"type object '{type_name(cls)}' has no attribute '{name}'"
         raise UserRaise(user_error(AttributeError, text))
+    lookup.guard_kind(tx, cls, name, found)
     if isinstance(found, staticmethod):
         return wrap_pinned(tx, found.__func__)
     if isinstance(found, classmethod):
@@ -128,6 +131,7 @@ def super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
     for base in mro[mro.index(obj.start) + 1 :]:
         if name in base.__dict__:
             found = lookup.mro_lookup(tx, base, name)
+            lookup.guard_kind(tx, base, name, found)
             if is_class:
                 if isinstance(found, types.FunctionType):
                     return wrap_pinned(tx, found)

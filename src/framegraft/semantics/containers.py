@@ -334,7 +334,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
         if isinstance(method, types.FunctionType):
             return calls.call(tx, attributes.special_method(tx, obj, "__getitem__"), [key], {})  # type: ignore[arg-type]
     if isinstance(inner, (ListVariable, TupleVariable)):
-        return sequence_get(tx, inner, key)
+        return sequence_get(tx, inner, key, inner is obj)
     if isinstance(inner, DictVariable):
         found = dict_get(tx, inner, key)
         if found is None:
@@ -347,7 +347,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
     if isinstance(inner, ConstantVariable):
         try:
             return wrap_constant(inner.value[need_constant_deep(key) if not isinstance(key, SliceVariable) else real_slice(key)])
-        except (IndexError, TypeError, KeyError) as error:
+        except (IndexError, TypeError, KeyError, ValueError) as error:
             raise UserRaise(user_error(type(error), *error.args)) from None
     if isinstance(obj, ObjectVariable) and issubclass(type(obj.value), type):
         if obj.value in _GENERIC:
@@ -399,10 +399,17 @@ def index_of(tx: Any, key: VariableTracker, what: str) -> int:
     return index_of(tx, realize(calls.call(tx, method, [], {}), tx.state), what)
 
 
-def sequence_get(tx: Any, seq: Any, key: VariableTracker) -> VariableTracker:
+def sequence_get(tx: Any, seq: Any, key: VariableTracker, exact: bool = True) -> VariableTracker:
+    """``seq[key]``; ``exact``: it is no part of an instance of a subclass."""
     what = "list" if isinstance(seq, ListVariable) else "tuple"
     if isinstance(key, SliceVariable):
-        items = seq.items[real_slice(key)]
+        part = real_slice(key)
+        try:
+            items = seq.items[part]
+        except ValueError as error:  # a step of zero
+            raise UserRaise(user_error(ValueError, *error.args)) from None
+        if type(seq) is TupleVariable and exact and part.indices(len(seq.items)) == (0, len(seq.items), 1):
+            return seq
         if type(seq) is SizeVariable:
             return SizeVariable(items, seq.cls)
         return ListVariable(items) if what == "list" else TupleVariable(items)
@@ -411,6 +418,13 @@ def sequence_get(tx: Any, seq: Any, key: VariableTracker) -> VariableTracker:
         return seq.items[index]
     except IndexError:
         raise UserRaise(user_error(IndexError, f"{what} index out of range")) from None
+
+
+def _set_slice(items: list, part: slice, values: list) -> None:
+    try:
+        items[part] = values
+    except ValueError as error:  # a step of zero, or another number of values than places
+        raise UserRaise(user_error(ValueError, *error.args)) from None
 
 
 def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:
@@ -428,7 +442,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         return
     if isinstance(inner, ListVariable):
         if isinstance(key, SliceVariable):
-            inner.items[real_slice(key)] = iterate(tx, realize(value, tx.state))
+            _set_slice(inner.items, real_slice(key), iterate(tx, realize(value, tx.state)))
         else:
             index = index_of(tx, key, "list")
             if not -len(inner.items) <= index < len(inner.items):

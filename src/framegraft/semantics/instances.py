@@ -78,8 +78,10 @@ def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = T
     if on_class is _CLASS_OF:
         return wrap_class(tx, cls)
     kind = type(on_class)
-    if name == "__dict__" and isinstance(on_class, types.GetSetDescriptorType):
+    if name == "__dict__" and isinstance(on_class, (types.GetSetDescriptorType, types.MemberDescriptorType)):
         return instance_dict(tx, obj)
+    if on_class is not MISSING:
+        lookup.guard_kind(tx, cls, name, on_class)
     if on_class is not MISSING and lookup.is_data(tx, kind):
         try:
             return bind(tx, on_class, obj, cls, name)

@@ -48,12 +48,27 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     root = tx.state.guards.pin(fn.source, value)
     tx.state.guards.add(root.child("FCODE"), "ID", value.__code__)
     for part in ("__defaults__", "__kwdefaults__", "__annotations__"):
-        tx.state.guards.add(root.child("ATTR", part), "ID", getattr(value, part))
+        entries = getattr(value, part)
+        tx.state.guards.add(root.child("ATTR", part), "ID", entries)
+        if type(entries) is dict:
+            tx.state.guards.add(root.child("ATTR", part), "PY", _SameEntries(entries))
     for part in ("__wrapped__", "__signature__"):
         tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
     made = inspect.signature(types.MethodType(value, object()) if bound else value)
     tx.state.guards.made[id(made)] = made
     return wrap_pinned(tx, made)
+
+
+class _SameEntries:
+    """Guard: a dict with the same keys, in order, and the very same values."""
+
+    __name__ = "same_entries"
+
+    def __init__(self, value: dict) -> None:
+        self.entries = dict(value)
+
+    def __call__(self, value: Any) -> bool:
+        return list(value) == list(self.entries) and all(value[k] is v for k, v in self.entries.items())
 
 
 class _Referent:

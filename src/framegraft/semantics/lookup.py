@@ -51,6 +51,13 @@ def is_data(tx: Any, kind: type) -> bool:
     return mro_lookup(tx, kind, "__set__") is not MISSING or mro_lookup(tx, kind, "__delete__") is not MISSING
 
 
+def guard_kind(tx: Any, cls: type, name: str, found: Any) -> None:
+    """What ``cls`` has under a name stays of the class that it is of: its own class tells whether and how it is a descriptor."""
+    kind = type(found)
+    if kind.__flags__ & HEAP_TYPE and not issubclass(kind, type):
+        tx.state.guards.add(pinned(cls).child("TYPEATTR", name), "TYPE", kind)
+
+
 def guard_bases(tx: Any, cls: type) -> None:
     """The trace has asked what ``cls`` inherits from: its MRO must stay."""
     if cls.__flags__ & HEAP_TYPE and cls not in tx.state.known_bases:
@@ -60,6 +67,14 @@ def guard_bases(tx: Any, cls: type) -> None:
 
 def guard_mro(tx: Any, cls: type) -> None:
     tx.state.guards.add(pinned(cls), "MRO", cls.__mro__)
+
+
+def told_name(tx: Any, cls: type, name: str = "__name__") -> str:
+    """The name of a class, which may be given another one."""
+    told = getattr(cls, name)
+    if cls.__flags__ & HEAP_TYPE:
+        tx.state.guards.add(pinned(cls).child("ATTR", name), "EQ", told)
+    return told
 
 
 class Same:

@@ -152,6 +152,8 @@ def fresh(value: Any) -> VariableTracker:
 def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if a is b:
         return True
+    if type(a) is TupleVariable and type(b) is TupleVariable and not a.items and not b.items:
+        return True  # there is one empty tuple
     if a.python_type() is b.python_type():
         a, b = specialised(a), specialised(b)
     if isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable):
@@ -411,11 +413,13 @@ def _same_object(a: VariableTracker, b: VariableTracker) -> bool:
 def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
     if fn in (operator.eq, operator.ne) and len(a) != len(b):
         return constant(fn is operator.ne)
-    for x, y in zip(a, b, strict=False):
+    for index, (x, y) in enumerate(zip(a, b, strict=False)):
         x, y = realize(x, tx.state), realize(y, tx.state)
         if _same_object(x, y):
             continue
         if not truth(tx, apply(tx, operator.eq, [x, y])):
+            if index >= len(a) or index >= len(b):
+                break  # asking has shortened them
             if fn in (operator.eq, operator.ne):
                 return constant(fn is operator.ne)
             return apply(tx, fn, [x, y])
@@ -478,7 +482,8 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bo
                 return result
     if fn is operator.or_ and isinstance(payload_of(a), DictVariable) and isinstance(payload_of(b), DictVariable):
         return containers.merge(tx, a, b)
-    result = _sequence_arithmetic(tx, fn, payload_of(a), payload_of(b))
+    x, y = payload_of(a), payload_of(b)
+    result = _sequence_arithmetic(tx, fn, x, y, x is a and y is b)
     if result is not None:
         return result
     raise UserRaise(user_error(TypeError, _mismatch(fn, sign, a, b, inplace)))
@@ -529,9 +534,12 @@ def _has_index(tx: Any, value: VariableTracker) -> bool:
     return isinstance(value, ObjectVariable) and attributes.special_method(tx, value, "__index__") is not None
 
 
-def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, exact: bool) -> VariableTracker | None:
+    """``exact``: neither is what an instance of a subclass holds."""
     a, b = specialised(a), specialised(b)  # how often a sequence is repeated
     kind = type(a)
+    if kind is TupleVariable and exact and fn is operator.add and type(b) is kind and not (a.items and b.items):  # type: ignore[attr-defined]
+        return a if a.items else b  # type: ignore[attr-defined]
     if fn is operator.add and kind in (ListVariable, TupleVariable) and type(b) is kind:
         return kind(a.items + b.items)  # type: ignore[attr-defined]
     if SizeVariable in (kind, type(b)):
@@ -541,7 +549,8 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
             a, b = b, a
         if isinstance(a, (ListVariable, TupleVariable)) and (
                 isinstance(b, ConstantVariable) and isinstance(b.value, int) or _has_index(tx, b)):
-            return type(a)(a.items * containers.index_of(tx, b, "sequence"))
+            count = containers.index_of(tx, b, "sequence")
+            return a if type(a) is TupleVariable and exact and count == 1 else type(a)(a.items * count)
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
         if fn is operator.and_:
             return SetVariable(containers.common_items(a.items, b.items, True), cls=a.cls)
@@ -552,7 +561,7 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
             values = [realize(i, tx.state) for i in b.items]
             if all(isinstance(v, ConstantVariable) for v in values):
                 return fold(operator.mod, [a, ConstantVariable(tuple(v.value for v in values))])  # type: ignore[attr-defined]
-        if isinstance(b, DictVariable):
+        if isinstance(b, DictVariable) and exact:
             pairs = [(k, realize(v, tx.state)) for k, v in containers.complete(tx, b).values()]
             if all(isinstance(i, ConstantVariable) for pair in pairs for i in pair):
                 return fold(operator.mod, [a, ConstantVariable({k.value: v.value for k, v in pairs})])  # type: ignore[attr-defined]
