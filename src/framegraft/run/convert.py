@@ -502,6 +502,12 @@ class Conversion:
                 guards.add(Source("NONE"), "NOALIAS", tuple(keys))
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        for source, tensor in state.graph.changed_with_gradient():
+            guards.add(source.child("ATTR", "is_leaf"), "EQ", tensor.is_leaf)
+            if tensor._base is None:
+                guards.add(source.child("ATTR", "_base"), "EQ", None)
+            else:
+                guards.add(source.child("ATTR", "_base").child("ATTR", "is_leaf"), "EQ", tensor._base.is_leaf)
         if state.graph.symbols is not None:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)

@@ -103,7 +103,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             return _builtin_function(tx, value, args, kwargs)
         if type(value) is functools._lru_cache_wrapper:
             return _call_cached(tx, fn, value, args, kwargs)
-        if type(value) is weakref.ref:
+        if type(value) is weakref.ref and not args and not kwargs:
             return WEAKREF[0](tx, fn)
         if issubclass(type(value), functools.partial):
             return _call_partial(tx, fn, value, args, kwargs, waiting)

@@ -516,6 +516,11 @@ def generator_close(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -
 # -- object
 
 
+def _first_in_c(cls: type, name: str) -> Any:
+    """The slot that a method of that name written in Python, or several, come in front of."""
+    return next(b.__dict__[name] for b in cls.__mro__ if isinstance(b.__dict__.get(name), types.WrapperDescriptorType))
+
+
 def _builtin_base(cls: type) -> type:
     return next(b for b in cls.__mro__ if not b.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
 
@@ -558,7 +563,7 @@ def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict)
 
 @method(VariableTracker, "__eq__")
 def object_eq(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    if isinstance(obj, ObjectVariable) and obj.payload is None and _builtin_base(obj.cls).__eq__ is object.__eq__:
+    if isinstance(obj, ObjectVariable) and obj.payload is None and _first_in_c(obj.cls, "__eq__") is object.__eq__:
         return constant(True) if obj is args[0] else constant(NotImplemented)
     if isinstance(obj, ConstantVariable) and isinstance(args[0], ConstantVariable):
         return operators.fold(type(obj.value).__eq__, [obj, args[0]])
