@@ -42,7 +42,7 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, lazy, loggers, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, class_checks, constructors, copies, functions, lazy, library, loggers, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
@@ -502,6 +502,12 @@ class Conversion:
                 guards.add(Source("NONE"), "NOALIAS", tuple(keys))
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        for source, tensor in state.graph.changed_with_gradient():
+            guards.add(source.child("ATTR", "is_leaf"), "EQ", tensor.is_leaf)
+            if tensor._base is None:
+                guards.add(source.child("ATTR", "_base"), "EQ", None)
+            else:
+                guards.add(source.child("ATTR", "_base").child("ATTR", "is_leaf"), "EQ", tensor._base.is_leaf)
         if state.graph.symbols is not None:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)
