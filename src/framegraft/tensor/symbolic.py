@@ -131,9 +131,8 @@ def read_number(tx: Any, tensor: Any, method: str) -> VariableTracker | None:
     """``item()``, ``int()`` and ``float()`` of a tensor as a number that the data decides; None where it must break."""
     if not isinstance(tensor, TensorVariable) or tensor.fake.numel() != 1 or tensor.fake.dtype is torch.bool or tensor.fake.is_complex():
         return None
-    if method == "item" or method == "__float__" and tensor.fake.is_floating_point():
-        return ITEM[0](tx, tensor)
-    if method == "__int__" and not tensor.fake.is_floating_point():
+    if method == "item" or method == ("__float__" if tensor.fake.is_floating_point() else "__int__"):
+        tx.state.graph.use_symbols()
         return ITEM[0](tx, tensor)
     return None
 

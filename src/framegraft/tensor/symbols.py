@@ -87,7 +87,7 @@ class Symbols:
         self.graph = graph
         self.env = ShapeEnv(
             duck_shape=False,
-            allow_scalar_outputs=config.capture_scalar_outputs,
+            allow_scalar_outputs=graph.scalars,
             allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
         )
         self.env.guards = self._guards = _Guards(where)

@@ -390,7 +390,7 @@ _RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gathe
                       "index_fill_", "index_put", "index_put_", "embedding", "embedding_bag", "take", "take_along_dim",
                       "cross_entropy", "nll_loss", "one_hot", "bincount", "repeat_interleave", "multinomial", "bernoulli",
                       "binary_cross_entropy", "floor_divide", "floordiv", "remainder", "mod", "inverse", "cholesky", "inv",
-                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "normal", "searchsorted", "bucketize"))
+                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "_assert_async", "normal", "searchsorted", "bucketize"))
 
 
 def _may_raise(target: Any) -> bool:
@@ -478,7 +478,7 @@ def type_of_fake(fake: Any) -> type:
 
 def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
-        if fn in (int, float) and tx.state.config.capture_scalar_outputs and len(args) == 1:
+        if fn in (int, float) and tx.state.graph.scalars and len(args) == 1:
             number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
             if number is not None:
                 return number
@@ -520,7 +520,7 @@ def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
 
 def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if name in SCALARS:
-        number = symbolic.read_number(tx, obj, name) if tx.state.config.capture_scalar_outputs and not args and not kwargs else None
+        number = symbolic.read_number(tx, obj, name) if tx.state.graph.scalars and not args and not kwargs else None
         if number is not None:
             return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
@@ -644,28 +644,6 @@ def _item(tx: Any, obj: TensorVariable) -> VariableTracker:
 
 
 symbolic.ITEM.append(_item)
-
-
-@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
-def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    condition = args[0] if args else kwargs.get("cond")
-    return symbolic.check(tx, condition, lambda node: run_check(tx, node))
-
-
-@handles(torch._check_is_size)
-def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
-    operators = attributes.calls.operators
-    for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
-        if bound is not NONE:
-            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx, node))
-    return NONE
-
-
-def run_check(tx: Any, node: Any) -> None:
-    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error."""
-    tx.state.graph.may_raise = True
-    tx.state.graph.node("call_function", torch._check, (node,), {})
 
 
 @handles(torch.is_tensor)
