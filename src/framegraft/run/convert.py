@@ -285,10 +285,9 @@ class Conversion:
         for how in self.floats:
             policy.spare_compiler(how)
         state = TraceState(OutputGraph(policy, config), config)
-        state.graph.scalars = config.capture_scalar_outputs or self.ctx.fullgraph
+        state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
+        state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where
-        if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
-            state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         if self.repeats and config.force_break_at is None:
             state.blocks = Blocks(state, self._trace_all)

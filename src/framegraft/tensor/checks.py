@@ -74,6 +74,15 @@ def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return NONE
 
 
+@handles(torch._check_tensor_all)
+def check_all(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    condition = args[0] if args else kwargs.get("cond")
+    if isinstance(condition, TensorVariable) and condition.fake.dtype is torch.bool:
+        if assume(tx, run_node(tx, "call_method", "all", [condition], {}), True):
+            return NONE
+    raise GraphBreak("tensor_item", "a check on the values of a tensor")
+
+
 @handles(torch._assert)
 def torch_assert(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     given = dict(zip(("condition", "message"), args, strict=False)) | kwargs

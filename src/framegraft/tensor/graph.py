@@ -38,7 +38,7 @@ class OutputGraph:
         self.policy = policy
         self.config = config
         self.symbols: Any = None
-        self.scalars = False  # numbers read from tensors may be symbols
+        self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
         self._last_placeholder: Any = None

@@ -15,6 +15,7 @@ from ..errors import GraphBreak
 from ..model.value import (
     NONE,
     ConstantVariable,
+    ListVariable,
     SizeVariable,
     SymbolicVariable,
     TensorVariable,
@@ -135,6 +136,22 @@ def read_number(tx: Any, tensor: Any, method: str) -> VariableTracker | None:
         tx.state.graph.use_symbols()
         return ITEM[0](tx, tensor)
     return None
+
+
+def read(tx: Any, tensor: TensorVariable, method: str) -> VariableTracker | None:
+    """What a method without arguments makes of a tensor's values, as numbers that the data decides; None where it must break."""
+    if method != "tolist":
+        return read_number(tx, tensor, method)
+    if tensor.fake.dim() == 0:
+        return read_number(tx, tensor, "item")
+    if type(tensor.fake.shape[0]) is not int or tensor.fake.numel() > _LONGEST_LIST:
+        return None
+    items = [read(tx, PART[0](tx, tensor, index), method) for index in range(tensor.fake.shape[0])]
+    return None if None in items else ListVariable(items)
+
+
+_LONGEST_LIST = 64  # each number is an operation of the graph
+PART: list[Any] = []  # (tx, tensor, index) -> tensor[index]; set by torchops
 
 
 def check(tx: Any, condition: VariableTracker, keep: Any) -> VariableTracker:

@@ -334,6 +334,9 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
             else:
                 result = target(*fake_args, **fake_kwargs)
     except PROPAGATION_ERRORS as error:
+        if isinstance(error, DATA_DEPENDENT) and state.graph.symbols is None and (state.graph.data_numbers or state.graph.data_shapes):
+            state.graph.use_symbols()
+            return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
     state.dirty += 1
     state.grew_at = state.steps
@@ -478,7 +481,7 @@ def type_of_fake(fake: Any) -> type:
 
 def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
-        if fn in (int, float) and tx.state.graph.scalars and len(args) == 1:
+        if fn in (int, float) and tx.state.graph.data_numbers and len(args) == 1:
             number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
             if number is not None:
                 return number
@@ -520,7 +523,7 @@ def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
 
 def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if name in SCALARS:
-        number = symbolic.read_number(tx, obj, name) if tx.state.graph.scalars and not args and not kwargs else None
+        number = symbolic.read(tx, obj, name) if tx.state.graph.data_numbers and not args and not kwargs else None
         if number is not None:
             return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
@@ -643,7 +646,12 @@ def _item(tx: Any, obj: TensorVariable) -> VariableTracker:
     return run_node(tx, "call_method", "item", [obj], {})
 
 
+def _part(tx: Any, obj: TensorVariable, index: int) -> VariableTracker:
+    return run_node(tx, "call_function", operator.getitem, [obj, constant(index)], {})
+
+
 symbolic.ITEM.append(_item)
+symbolic.PART.append(_part)
 
 
 @handles(torch.is_tensor)
