@@ -579,6 +579,8 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         if name == "nbytes" and type(value) is not int:
             return symbolic.wrap_value(value)
         if obj.source is not None and name not in GUARDED_METADATA:
+            if obj.value is not None and getattr(obj.value, name) != value:  # changed in the trace, or unknown to fake tensors
+                raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
             tx.state.guards.add(obj.source.child("ATTR", name), "EQ", value)
         return symbolic.wrap_value(value)
     on_class = attributes.mro_lookup(tx, obj.cls, name)
