@@ -34,8 +34,8 @@ from ..errors import (
     Unsupported,
     UserRaise,
 )
-from ..interp import frame as frames
 from ..interp import branches, rules, unwind  # noqa: F401 - the rules register themselves
+from ..interp import frame as frames
 from ..interp.frame import origin_of
 from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder

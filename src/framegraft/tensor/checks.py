@@ -19,7 +19,7 @@ from ..semantics import operators
 from . import symbolic
 from .torchops import note_errors, run_node
 
-
+_C: Any = torch  # its private functions have no stubs
 # Only with a text does torch keep the operation as one with an effect.
 _WORDS = "a condition of the program does not hold"
 
@@ -35,7 +35,7 @@ def assume(tx: Any, value: VariableTracker, truth: bool) -> bool:
         _keep_number(tx, value, truth)
     elif isinstance(value, TensorVariable) and value.fake.numel() == 1 and value.fake.device.type == "cpu":
         wanted = value if truth else run_node(tx, "call_function", torch.logical_not, [value], {})
-        run_node(tx, "call_function", torch._assert_async, [wanted, constant(_WORDS)], {})
+        run_node(tx, "call_function", _C._assert_async, [wanted, constant(_WORDS)], {})
     else:  # on an accelerator a failing check would take the device down with it
         return False
     state.rescued = True
@@ -61,7 +61,7 @@ def run_check(tx: Any, node: Any) -> None:
 
 @handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
 def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    condition = args[0] if args else kwargs.get("cond")
+    condition = args[0] if args else kwargs["cond"]
     return symbolic.check(tx, condition, lambda node: run_check(tx, node))
 
 

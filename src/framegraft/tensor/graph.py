@@ -41,6 +41,7 @@ class OutputGraph:
         self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
+        self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self.call_count = 0
         self.switches = 0  # nodes that change torch's modes

@@ -230,6 +230,10 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
+    try:
+        value.is_leaf  # noqa: B018 - it may raise: the view of a parameter, made and written to in no_grad mode
+    except RuntimeError:
+        raise GraphBreak("fake_tensor_failure", "a view of ambiguous history") from None
     graph = state.graph
     plan = None if graph.policy is None else graph.policy.tensor(value, source)
     extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
@@ -305,8 +309,19 @@ PLAIN_OPERATORS: dict[Any, Any] = {
 FLOATS: list[Any] = []  # (tx, target, args, kwargs) -> the value, or None; set by floats.py, which builds on this file
 
 
+NUMBERS: list[Any] = []  # (tx, target, args, run) -> the value, or None; set by optim.py, which builds on this file
+
+
 def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     """Add a node for the operation and wrap what it gives."""
+    if tx.state.graph.has_numbers:
+        computed = NUMBERS[0](tx, target, args, lambda args: _run_node(tx, kind, target, args, kwargs))
+        if computed is not None:
+            return computed
+    return _run_node(tx, kind, target, args, kwargs)
+
+
+def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     state = tx.state
     if state.graph.policy is not None and state.graph.policy.tensor_floats:
         rewritten = FLOATS[0](tx, target, args, kwargs)
@@ -555,7 +570,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         return run_node(tx, "call_function", operator.getitem, [obj, *args], kwargs)
     _user_operator(tx, args)
     if kwargs and name in REWRITTEN:
-        other = REWRITTEN[name](tx, name, args, kwargs)
+        other = REWRITTEN[name](tx, name, [obj, *args], kwargs)
         if other is not None:
             name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
@@ -568,7 +583,7 @@ def _requires_already(obj: TensorVariable, args: list) -> bool:
 
 
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
-REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, args, kwargs) -> (method, arguments) without keywords, None as it is
+REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (method, arguments) without keywords, None as it is
 
 
 def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
