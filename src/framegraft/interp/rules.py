@@ -334,26 +334,6 @@ def unpack_ex(tx: Tx, inst: Instruction) -> None:
     tx.stack.extend(reversed([*items[:before], ListVariable(items[before:end]), *items[end:]]))
 
 
-@rule("JUMP")
-def jump(tx: Tx, inst: Instruction) -> None:
-    tx.jump(inst.target)
-
-
-@rule("POP_JUMP_IF")
-def pop_jump_if(tx: Tx, inst: Instruction) -> None:
-    value = tx.pop()
-    kind = inst.arg
-    if kind == "true":
-        taken = core.truth(tx, value)
-    elif kind == "false":
-        taken = not core.truth(tx, value)
-    else:
-        is_none = isinstance(value, ConstantVariable) and value.value is None
-        taken = is_none if kind == "none" else not is_none
-    if taken:
-        tx.jump(inst.target)
-
-
 @rule("FOR_ITER")
 def for_iter(tx: Tx, inst: Instruction) -> None:
     iterator = realize(tx.stack[-1], tx.state)

@@ -34,8 +34,8 @@ from ..errors import (
     Unsupported,
     UserRaise,
 )
+from ..interp import branches, rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp import frame as frames
-from ..interp import rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp.frame import origin_of
 from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder
@@ -47,6 +47,7 @@ from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
     checkpoint,
+    checks,
     classes,
     control_flow,
     floats,
@@ -284,9 +285,9 @@ class Conversion:
         for how in self.floats:
             policy.spare_compiler(how)
         state = TraceState(OutputGraph(policy, config), config)
+        state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
+        state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where
-        if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
-            state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         if self.repeats and config.force_break_at is None:
             state.blocks = Blocks(state, self._trace_all)

@@ -38,8 +38,10 @@ class OutputGraph:
         self.policy = policy
         self.config = config
         self.symbols: Any = None
+        self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
+        self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
         self.call_count = 0

@@ -15,6 +15,7 @@ from ..errors import GraphBreak
 from ..model.value import (
     NONE,
     ConstantVariable,
+    ListVariable,
     SizeVariable,
     SymbolicVariable,
     TensorVariable,
@@ -137,11 +138,26 @@ def read_number(tx: Any, tensor: Any, method: str) -> VariableTracker | None:
     """``item()``, ``int()`` and ``float()`` of a tensor as a number that the data decides; None where it must break."""
     if not isinstance(tensor, TensorVariable) or tensor.fake.numel() != 1 or tensor.fake.dtype is torch.bool or tensor.fake.is_complex():
         return None
-    if method == "item" or method == "__float__" and tensor.fake.is_floating_point():
-        return ITEM[0](tx, tensor)
-    if method == "__int__" and not tensor.fake.is_floating_point():
+    if method == "item" or method == ("__float__" if tensor.fake.is_floating_point() else "__int__"):
+        tx.state.graph.use_symbols()
         return ITEM[0](tx, tensor)
     return None
+
+
+def read(tx: Any, tensor: TensorVariable, method: str) -> VariableTracker | None:
+    """What a method without arguments makes of a tensor's values, as numbers that the data decides; None where it must break."""
+    if method != "tolist":
+        return read_number(tx, tensor, method)
+    if tensor.fake.dim() == 0:
+        return read_number(tx, tensor, "item")
+    if type(tensor.fake.shape[0]) is not int or tensor.fake.numel() > _LONGEST_LIST:
+        return None
+    items = [read(tx, PART[0](tx, tensor, index), method) for index in range(tensor.fake.shape[0])]
+    return None if None in items else ListVariable(items)
+
+
+_LONGEST_LIST = 64  # each number is an operation of the graph
+PART: list[Any] = []  # (tx, tensor, index) -> tensor[index]; set by torchops
 
 
 def check(tx: Any, condition: VariableTracker, keep: Any) -> VariableTracker:
