@@ -11,7 +11,6 @@ from ..model.value import (
     MISSING,
     NONE,
     CellVariable,
-    ConstantVariable,
     DictVariable,
     FunctionVariable,
     ListVariable,
