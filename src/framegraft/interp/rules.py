@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._native import type_name
+from ..bytecode.code import qualified_name
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
@@ -372,7 +373,7 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
 @rule("MAKE_FUNCTION")
 def make_function(tx: Tx, inst: Instruction) -> None:
     code = core.need_constant(tx.pop(), "code")
-    fn = FunctionVariable(code, tx.scope, code.co_qualname)
+    fn = FunctionVariable(code, tx.scope, qualified_name(code))
     if inst.arg & 8:
         fn.closure = [realize(c, tx.state) for c in core.sequence_items(tx, tx.pop())]  # type: ignore[misc]
     if inst.arg & 4:

@@ -18,6 +18,7 @@ from .. import _native, config, events, log
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
 from ..backends.tracing import refuses_floats
+from ..bytecode.code import qualified_name
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.effects import changed_objects
@@ -163,8 +164,8 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         suppressed = not config.raise_internal_errors and not ctx.fullgraph
         notes = conversion.failed(error, suppressed)
         if not suppressed:
-            raise InternalError(f"{type(error).__name__}: {error} (while capturing {code.co_qualname})") from error
-        text = (f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
+            raise InternalError(f"{type(error).__name__}: {error} (while capturing {qualified_name(code)})") from error
+        text = (f"framegraft: internal error while capturing {qualified_name(code)}: {type(error).__name__}: {error}; the function "
                 "runs in eager mode. Please report this.")
         warnings.warn("\n  ".join((text, *notes)), stacklevel=4)
         capture.outcome = "eager"
@@ -175,10 +176,10 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
 def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, count: int, setting: str) -> None:
     code = fn.__code__
     if ctx.fullgraph:
-        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.{setting})")
+        raise RecompileLimitExceeded(f"{qualified_name(code)} has {count} entries (config.{setting})")
     if code not in records.WARNED:
         records.WARNED[code] = 1
-        text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
+        text = (f"framegraft: {qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
                 f"({getattr(config, setting)}); further calls that fit no entry run in eager mode. "
                 "framegraft.set_logs(recompiles=True) tells why it was captured so often")
         warnings.warn(text, stacklevel=4)
