@@ -319,7 +319,8 @@ def test_handled_exceptions_are_the_same(which):
 
 def taking_names(x):
     import os.path as p
-    from os import path, sep as s
+    from os import path
+    from os import sep as s
     return path is p, s, x
 
 

@@ -12,8 +12,18 @@ static PyObject *generic_getattr(PyObject *self, PyObject *type)
     return PyBool_FromLong(((PyTypeObject *)type)->tp_getattro == PyObject_GenericGetAttr);
 }
 
+static PyObject *type_name(PyObject *self, PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_Format(PyExc_TypeError, "type must be a class, not %.200s", Py_TYPE(type)->tp_name);
+        return NULL;
+    }
+    return PyUnicode_FromString(((PyTypeObject *)type)->tp_name);
+}
+
 static PyMethodDef methods[] = {
     {"generic_getattr", generic_getattr, METH_O, "Whether a class's own slot for attributes is PyObject_GenericGetAttr."},
+    {"type_name", type_name, METH_O, "A class's name as the interpreter's own errors tell it: some in C with their module."},
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
     {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},
     {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},

@@ -41,9 +41,10 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from ..semantics.functions import PartialVariable
+from ..semantics.constructors import PartialVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
+from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from ..tensor.torchops import StructVariable
 from .numbers import load_number
@@ -258,7 +259,7 @@ class Codegen:
     def load_constant(self, tracker: ConstantVariable) -> None:
         value = tracker.value
         kind = type(value)
-        if kind in (int, float, str) and tracker.source is not None and not _small(value):
+        if kind in (*NUMBERS_AND_TEXTS, range) and tracker.source is not None and not _small(value):
             self.load_source(tracker.source)  # keeps the identity of the object
         elif kind in LITERALS:
             self.op("LOAD_CONST", value)
@@ -267,6 +268,7 @@ class Codegen:
             for part in (value.start, value.stop, value.step):
                 self.op("LOAD_CONST", part)
             self.call(3)
+            self.store_temp(tracker)
         elif kind is torch.Size:
             self.load_object(torch.Size)
             self.op("LOAD_CONST", tuple(value))
@@ -286,6 +288,17 @@ class Codegen:
         self.keep.append(tracker)
         self.op("COPY", 1)
         self.op("STORE_FAST", name)
+
+    def closed(self, tracker: VariableTracker, depth: int) -> bool:
+        """Whether what cannot change was built while its parts were, through a cycle: then that one stays, instead of the
+        ``depth`` parts on top of the stack."""
+        name = self.temps.get(id(tracker))
+        if name is None:
+            return False
+        for _ in range(depth):
+            self.op("POP_TOP")
+        self.op("LOAD_FAST", name)
+        return True
 
     def construct(self, tracker: VariableTracker) -> None:
         """Build an object that was born in the trace; it is named first, so that cycles close."""
@@ -382,6 +395,8 @@ def children(tracker: Any) -> list:
 
 def _tuple(cg: Codegen, t: TupleVariable) -> None:
     cg.load_many(t.items)
+    if cg.closed(t, len(t.items)):
+        return
     cg.op("BUILD_TUPLE", len(t.items))
     if t.items:
         cg.store_temp(t)
@@ -398,6 +413,7 @@ def _size(cg: Codegen, t: SizeVariable) -> None:
 def _slice(cg: Codegen, t: SliceVariable) -> None:
     cg.load_many(t.items)
     cg.op("BUILD_SLICE", 3)
+    cg.store_temp(t)
 
 
 def _dict(cg: Codegen, t: DictVariable) -> None:
@@ -417,6 +433,8 @@ def _dict(cg: Codegen, t: DictVariable) -> None:
 def _set(cg: Codegen, t: SetVariable) -> None:
     cg.load_object(t.cls)
     cg.load_many(list(t.items.values()))
+    if cg.closed(t, len(t.items) + 1):
+        return
     cg.op("BUILD_LIST", len(t.items))
     cg.call(1)
     cg.store_temp(t)
@@ -461,6 +479,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
     cg.load_object(t.cls)
     if isinstance(payload, TupleVariable):
         cg.load(payload)
+        if cg.closed(t, 3):
+            return
         cg.call(2)
     else:
         cg.call(1)

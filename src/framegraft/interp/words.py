@@ -59,7 +59,7 @@ def unbound_error(name: str, free: bool = False) -> Exception:
     return error
 
 
-def no_manager(cls: type, has_enter: bool) -> tuple[type[Exception], str]:
-    """(class, text) of what a ``with`` statement raises for an object without ``__enter__``, or with no ``__exit__``."""
+def no_manager(name: str, has_enter: bool) -> tuple[type[Exception], str]:
+    """(class, text) of what ``with`` raises for an object of the class ``name`` without ``__enter__``, or with no ``__exit__``."""
     error, text = _NO_EXIT if has_enter else _NO_ENTER
-    return error, text.format(cls.__name__)
+    return error, text.format(name)

@@ -35,19 +35,20 @@ from ..errors import (
     Unsupported,
     UserRaise,
 )
+from ..interp import branches, rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp import frame as frames
-from ..interp import rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp.frame import origin_of
 from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, lazy, loggers, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, class_checks, constructors, copies, functions, lazy, library, loggers, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
     checkpoint,
+    checks,
     classes,
     control_flow,
     floats,
@@ -285,9 +286,9 @@ class Conversion:
         for how in self.floats:
             policy.spare_compiler(how)
         state = TraceState(OutputGraph(policy, config), config)
+        state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
+        state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where
-        if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
-            state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         if self.repeats and config.force_break_at is None:
             state.blocks = Blocks(state, self._trace_all)
@@ -503,6 +504,12 @@ class Conversion:
                 guards.add(Source("NONE"), "NOALIAS", tuple(keys))
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        for source, tensor in state.graph.changed_with_gradient():
+            guards.add(source.child("ATTR", "is_leaf"), "EQ", tensor.is_leaf)
+            if tensor._base is None:
+                guards.add(source.child("ATTR", "_base"), "EQ", None)
+            else:
+                guards.add(source.child("ATTR", "_base").child("ATTR", "is_leaf"), "EQ", tensor._base.is_leaf)
         if state.graph.symbols is not None:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)

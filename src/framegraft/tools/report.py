@@ -33,7 +33,7 @@ class Recorder(Collector):
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         super().__init__()
         self.arguments = list(arguments)
-        self.began = datetime.datetime.now(datetime.UTC)
+        self.began = datetime.datetime.now(datetime.timezone.utc)
         self.start = time.perf_counter()
         self.stop: float | None = None
         self.runs: list[tuple[int, float, float]] = []  # (capture, begin, seconds)
