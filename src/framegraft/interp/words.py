@@ -7,7 +7,7 @@ from typing import Any
 
 
 def _unbound_local() -> Any:
-    name  # noqa: B018, F821
+    name  # noqa: B018, F821  # type: ignore
     name = None  # noqa: F841
 
 
