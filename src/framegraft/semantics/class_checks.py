@@ -10,7 +10,7 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import handles
 from ..model.source import pinned
-from ..model.value import ObjectVariable, TupleVariable, VariableTracker, constant
+from ..model.value import ConstantVariable, ObjectVariable, TupleVariable, VariableTracker, constant
 from . import attributes, instances, lookup
 
 
@@ -28,6 +28,8 @@ def handle_isinstance(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_issubclass(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     cls, classes = args
     if not is_class(cls):
+        if not isinstance(cls, ConstantVariable):
+            raise GraphBreak("untraceable_call", f"issubclass() of a {cls.python_type().__name__}, which may have __bases__")
         raise UserRaise(user_error(TypeError, "issubclass() arg 1 must be a class"))
     return constant(_instance_of(tx, cls, cls.value, classes, "__subclasscheck__"))
 
@@ -38,6 +40,8 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if isinstance(classes, ObjectVariable) and issubclass(type(classes.value), types.UnionType):
         return issubclass(cls, classes.value)
     if not is_class(classes):
+        if not isinstance(classes, ConstantVariable):
+            raise GraphBreak("untraceable_call", f"isinstance() with a {classes.python_type().__name__}, which may have __bases__")
         what = "isinstance() arg 2 must be a type, a tuple of types" if hook == "__instancecheck__" else (
             "issubclass() arg 2 must be a class, a tuple of classes")
         raise UserRaise(user_error(TypeError, what + ", or a union"))

@@ -129,7 +129,10 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     method = attributes.special_method(tx, args[0], name)
     if method is None or calls.is_builtin_method(method):
         raise GraphBreak("untraceable_call", f"{cls.__name__}() of a {args[0].python_type().__name__}")
-    return calls.call(tx, method, [], {})
+    number = realize(calls.call(tx, method, [], {}), tx.state)
+    if number.python_type() is not cls:
+        raise GraphBreak("raised_exception", f"{name} gives a {number.python_type().__name__}")
+    return number
 
 
 @constructs(list)

@@ -118,6 +118,8 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if isinstance(deleter, types.FunctionType) or (on_class is not MISSING and hasattr(type(on_class), "__set__")):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instances.instance_dict_attr(tx, obj, name) is MISSING:
+        if on_class is not MISSING and not has_instance_dict(obj):
+            raise UserRaise(user_error(AttributeError, f"'{type_name(obj.cls)}' object attribute '{name}' is read-only"))
         raise lookup.attribute_error(obj, name)
     if obj.namespace is not None and name not in obj.attrs:
         calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
