@@ -15,11 +15,8 @@ from ..model.dispatch import TENSOR, handles, specialised
 from ..model.value import (
     MISSING,
     NONE,
-    BuiltinMethodVariable,
     ConstantVariable,
-    FunctionVariable,
     ListVariable,
-    MethodVariable,
     ObjectVariable,
     SymbolicVariable,
     TensorVariable,
@@ -72,9 +69,7 @@ def handle_callable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def is_callable(tx: Any, obj: VariableTracker) -> bool:
-    if isinstance(obj, ObjectVariable):
-        return lookup.mro_lookup(tx, obj.cls, "__call__") is not MISSING
-    return isinstance(obj, (FunctionVariable, MethodVariable, BuiltinMethodVariable))
+    return lookup.mro_lookup(tx, obj.python_type(), "__call__") is not MISSING
 
 
 @handles(len)

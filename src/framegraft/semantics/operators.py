@@ -339,6 +339,8 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         result = _slot(tx, left, method, right)
         if result is not None:
             return result
+    if isinstance(a, CellVariable) and isinstance(b, CellVariable):
+        raise GraphBreak("introspection", "cells of closures compared")
     if fn in (operator.eq, operator.ne):
         return constant(_is(tx, a, b) == (fn is operator.eq))
     text = f"'{sign}' not supported between instances of '{type_name(a.python_type())}' and '{type_name(b.python_type())}'"
@@ -382,6 +384,8 @@ def _same_methods(tx: Any, a: Any, b: Any) -> bool:
 
 def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> VariableTracker | None:
     """Result of a Python-level operator method, None for NotImplemented or a builtin one that knows only identity."""
+    if isinstance(left, ExceptionVariable):
+        return _own_method(tx, left, name, right)
     if not isinstance(left, ObjectVariable):
         if not _is_member(right):
             return None
@@ -405,11 +409,23 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
         if _is_member(left):
             return _slot_in_c(found, left, right)
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
-    method = instances.bind(tx, found, left, left.cls, name)
-    result = realize(calls.call(tx, method, [right], {}), tx.state)
-    if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED:
+    return _implemented(tx, instances.bind(tx, found, left, left.cls, name), right)
+
+
+def _own_method(tx: Any, left: ExceptionVariable, name: str, right: VariableTracker) -> VariableTracker | None:
+    """An exception's operator method, which only Python classes have."""
+    if not isinstance(lookup.mro_lookup(tx, left.cls, name), types.FunctionType):
+        if name == "__ne__":
+            inverse = _own_method(tx, left, "__eq__", right)
+            return None if inverse is None else not_(tx, inverse)
         return None
-    return result
+    return _implemented(tx, attributes.get_attr(tx, left, name), right)
+
+
+def _implemented(tx: Any, method: VariableTracker, operand: VariableTracker) -> VariableTracker | None:
+    """What an operator method gives; None for NotImplemented."""
+    result = realize(calls.call(tx, method, [operand], {}), tx.state)
+    return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result
 
 
 def _is_member(tracker: VariableTracker) -> bool:
@@ -639,6 +655,8 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
     if isinstance(value, ConstantVariable) and isinstance(spec, ConstantVariable):
         return fold(format, [value, spec])
     method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
+    if isinstance(value, ExceptionVariable) and isinstance(lookup.mro_lookup(tx, value.cls, "__format__"), types.FunctionType):
+        method = attributes.get_attr(tx, value, "__format__")
     if method is not None and not calls.is_builtin_method(method):
         text = realize(calls.call(tx, method, [spec], {}), tx.state)
         if not issubclass(text.python_type(), str):
