@@ -311,7 +311,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     else:
         made = call(tx, attributes.get_attr(tx, target, "__new__"), [target, *args], kwargs)
     made = realize(made, tx.state)
-    if not issubclass(made.python_type(), cls):
+    if not lookup.inherits(made.python_type(), cls):
         return made
     init = lookup.mro_lookup(tx, made.python_type(), "__init__")
     if isinstance(init, types.FunctionType):

@@ -12,6 +12,7 @@ from ..model.dispatch import handles
 from ..model.source import pinned
 from ..model.value import ConstantVariable, ObjectVariable, TupleVariable, VariableTracker, constant
 from . import attributes, instances, lookup
+from .wrapping import wrap_pinned
 
 
 def is_class(tracker: VariableTracker) -> bool:
@@ -38,7 +39,8 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if isinstance(classes, TupleVariable):
         return any(_instance_of(tx, obj, cls, realize(c, tx.state), hook) for c in classes.items)
     if isinstance(classes, ObjectVariable) and issubclass(type(classes.value), types.UnionType):
-        return issubclass(cls, classes.value)
+        parts = (type(None) if part is None else part for part in classes.value.__args__)
+        return any(_instance_of(tx, obj, cls, wrap_pinned(tx, part), hook) for part in parts)
     if not is_class(classes):
         if not isinstance(classes, ConstantVariable):
             raise GraphBreak("untraceable_call", f"isinstance() with a {classes.python_type().__name__}, which may have __bases__")
@@ -60,7 +62,7 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if hook == "__subclasscheck__" or not instances.tells_own_class(tx, obj):
         return False
     told = realize(attributes.get_attr(tx, obj, "__class__"), tx.state)  # CPython: object_isinstance
-    return is_class(told) and issubclass(told.value, target)  # type: ignore[attr-defined]
+    return is_class(told) and lookup.inherits(told.value, target)  # type: ignore[attr-defined]
 
 
 INSTANCE_CHECKS: dict[Any, Any] = {}

@@ -49,7 +49,7 @@ def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
         if len(args) != 2 or not class_checks.is_class(args[0]):
             raise GraphBreak("untraceable_call", "super() with other arguments than a class and an object")
         cls = args[0].value
-        if not (issubclass(args[1].python_type(), cls) or class_checks.is_class(args[1]) and issubclass(args[1].value, cls)):
+        if not (lookup.inherits(args[1].python_type(), cls) or class_checks.is_class(args[1]) and lookup.inherits(args[1].value, cls)):
             raise GraphBreak("raised_exception", "super() of an object of another class")
         return SuperVariable(cls, args[1])
     cell = tx.cells.get("__class__")
@@ -123,8 +123,10 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
         return operators.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
-    if isinstance(args[0], TensorVariable):
+    if args and isinstance(args[0], TensorVariable):
         return operators.TENSOR.call(tx, cls, args, kwargs)
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("untraceable_call", f"{cls.__name__}() with other arguments than constants")
     name = {int: "__int__", float: "__float__", complex: "__complex__", bytes: "__bytes__"}[cls]
     method = attributes.special_method(tx, args[0], name)
     if method is None or calls.is_builtin_method(method):

@@ -334,7 +334,7 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
             return _compare_sequences(tx, fn, a.items, b.items)
         if type(a) is type(b) and isinstance(a, (MethodVariable, BuiltinMethodVariable)):
             return constant(_same_methods(tx, a, b) == (fn is operator.eq))
-    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
+    swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type())
     for left, right, method in ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored)):
         result = _slot(tx, left, method, right)
         if result is not None:
@@ -533,7 +533,7 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bo
     members = _members(tx, a, b, name, mirrored)
     if members is not None:
         return fold(fn, members)
-    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type()) and (
+    swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type()) and (
         _is_overloaded(tx, a, b, mirrored))
     order = ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored))
     for left, right, method in order[: 1 if a.python_type() is b.python_type() else 2]:
