@@ -234,3 +234,11 @@ def test_class_attributes_of_tensors():
         tag, tags = "t", [1]
 
     check(lambda x: (x + 1, type(x.__doc__), x.as_subclass(Tagged).tag, x.as_subclass(Tagged).tags))
+
+
+def test_copy_of_a_subclass_of_frozenset():
+    class Sub(frozenset):
+        pass
+
+    check(lambda x, s: (x + 1, s.copy() is s, type(s.copy()), id(s.copy()) == id(s)), Sub([1]))
+    check(lambda x, s: (x + 1, s.copy() is s, type(s.copy())), frozenset([1]))
