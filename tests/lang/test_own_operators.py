@@ -137,7 +137,7 @@ def test_tuples_that_stay_the_same_object():
     def f(x):
         t, s, empty = (1, 2), Sub((1, 2)), ()
         same = (t[:] is t, tuple(t) is t, t * 1 is t, t + () is t, () + t is t, copy.copy(t) is t, copy.deepcopy(t) is t,
-                s[:] is s, s * 1 is s, type(s + ()), t[0:0] is empty, (1,) * 0 is empty, tuple([]) is empty)
+                s[:] is s, s * 1 is s, type(s + ()), t[0:0] is empty, t * 0 is empty, tuple([]) is empty)
         return x + 1, same
 
     check(f)
@@ -242,3 +242,29 @@ def test_copy_of_a_subclass_of_frozenset():
 
     check(lambda x, s: (x + 1, s.copy() is s, type(s.copy()), id(s.copy()) == id(s)), Sub([1]))
     check(lambda x, s: (x + 1, s.copy() is s, type(s.copy())), frozenset([1]))
+
+
+def test_nan_stays_the_same_object():
+    def f(x):
+        n = float("nan")
+        items = [n, 1.0, n]
+        framegraft.graph_break()
+        return x + 1, items.index(n), n in items, [n] == [n], items[0] is n, items.count(n)
+
+    check(f)
+
+
+def test_super_takes_what_self_is_now():
+    class Base:
+        def name(self):
+            return type(self).__name__
+
+    class Derived(Base):
+        def name(self, other):  # type: ignore[override]
+            self = other
+            return super().name()
+
+    class Other(Derived):
+        pass
+
+    check(lambda x: (x + 1, Derived().name(Other())))

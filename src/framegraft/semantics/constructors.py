@@ -56,7 +56,16 @@ def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cell is None or tx.first_arg is None:
         raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
     start: Any = realize(cell.contents, tx.state)
-    return SuperVariable(start.value, realize(tx.first_arg, tx.state))
+    return SuperVariable(start.value, _first_argument(tx))
+
+
+def _first_argument(tx: Any) -> VariableTracker:
+    """What the first parameter is now, as super() takes it (CPython: super_init_without_args)."""
+    name = tx.code.co_varnames[0]
+    now = tx.cells[name].contents if name in tx.cells else tx.locals.get(name, MISSING)
+    if now is MISSING:
+        raise UserRaise(user_error(RuntimeError, "super(): arg[0] deleted"))
+    return realize(now, tx.state)
 
 
 def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:

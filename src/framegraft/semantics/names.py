@@ -101,6 +101,8 @@ def import_module(tx: Any, name: str, fromlist: Any, level: int) -> VariableTrac
     top = full if fromlist else sys.modules.get(name.partition(".")[0])
     if full is None or top is None:
         raise GraphBreak("io_call", f"import of {name}, which is not loaded")
+    if any(part != "*" and part not in full.__dict__ for part in fromlist or ()) and "__path__" in full.__dict__:
+        raise GraphBreak("io_call", f"import of a part of {name}, which may have to be loaded")
     source = Source("CONST", sys.modules).child("KEY", name if fromlist else name.partition(".")[0])
     tx.state.guards.add(source, "ID", top)
     tracker = wrap_pinned(tx, top)

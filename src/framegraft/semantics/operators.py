@@ -303,7 +303,7 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
     iterator = iteration.get_iter(tx, inner if isinstance(inner, (ListVariable, TupleVariable)) else container)
     while (candidate := iteration.next_item(tx, iterator)) is not None:
         candidate = realize(candidate, tx.state)
-        if _same_object(candidate, item):
+        if same_object(candidate, item):
             return TRUE
         if truth(tx, apply(tx, operator.eq, [candidate, item])):
             return TRUE
@@ -463,7 +463,7 @@ def _payload_slot(tx: Any, left: ObjectVariable, name: str, right: VariableTrack
     return compare(tx, _COMPARE_NAMES[name], payload_of(left), other)
 
 
-def _same_object(a: VariableTracker, b: VariableTracker) -> bool:
+def same_object(a: VariableTracker, b: VariableTracker) -> bool:
     """Whether containers take two items for equal without asking them (CPython: PyObject_RichCompareBool)."""
     return a is b or isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable) and a.value is b.value
 
@@ -473,7 +473,7 @@ def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
         return constant(fn is operator.ne)
     for index, (x, y) in enumerate(zip(a, b, strict=False)):
         x, y = realize(x, tx.state), realize(y, tx.state)
-        if _same_object(x, y):
+        if same_object(x, y):
             continue
         if not truth(tx, apply(tx, operator.eq, [x, y])):
             if index >= len(a) or index >= len(b):
@@ -491,7 +491,7 @@ def equal_dicts(tx: Any, left: VariableTracker, right: VariableTracker) -> bool:
     if x.keys() != y.keys():
         return False
     pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
-    if not all(_same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs):
+    if not all(same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs):
         return False
     both_ordered = all(issubclass(d.python_type(), collections.OrderedDict) for d in (left, right))
     return not both_ordered or list(x) == list(y)
