@@ -37,6 +37,12 @@ static PyMethodDef methods[] = {
     {"is_skipped", fg_is_skipped, METH_O, "Whether a code object is never captured."},
     {"set_mode", fg_set_mode, METH_VARARGS, "set_mode(mode, ctx, miss) -> the old three; of this thread."},
     {"get_mode", fg_get_mode, METH_NOARGS, "(mode, ctx, miss) of this thread."},
+#ifdef FG_BLOCK_STACK
+    {"handle", fg_handle, METH_O, "The exception is being handled from now on; gives what was before."},
+    {"unhandle", fg_unhandle, METH_O, "Back to what handle() gave."},
+    {"as_three", fg_as_three, METH_O, "(type, value, traceback) of an exception."},
+    {"load_cell", fg_load_cell, METH_VARARGS, "load_cell(cell, name): what is in it, or an UnboundLocalError."},
+#endif
     {NULL, NULL, 0, NULL}};
 
 static PyTypeObject missing_type = {

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .. import _native
+from ..bytecode.code import qualified_name, replace_code
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
@@ -95,7 +96,7 @@ def complete_exception(made: BaseException, attrs: dict, cause: Any, context: An
 
 @functools.lru_cache(maxsize=1000)
 def _stub(code: types.CodeType) -> types.CodeType:
-    stub = _RAISE.replace(co_filename=code.co_filename, co_name=code.co_name, co_qualname=code.co_qualname,
+    stub = replace_code(_RAISE, co_filename=code.co_filename, co_name=code.co_name, co_qualname=qualified_name(code),
                           co_firstlineno=code.co_firstlineno)
     _native.set_skip(stub, None, True)
     return stub
@@ -765,7 +766,7 @@ def _generator(cg: Codegen, t: GeneratorVariable) -> None:
     cg.load_object(t.frame.scope.real)
     cg.load_many(values)
     cg.op("BUILD_TUPLE", len(values))
-    for part in (t.started, t.finished, code.co_name, code.co_qualname):
+    for part in (t.started, t.finished, code.co_name, qualified_name(code)):
         cg.op("LOAD_CONST", part)
     cg.call(7)
     cg.store_temp(t)

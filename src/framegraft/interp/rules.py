@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from .._native import type_name
+from ..bytecode.code import qualified_name
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
     MISSING,
     NONE,
     CellVariable,
-    ConstantVariable,
     DictVariable,
     FunctionVariable,
     ListVariable,
@@ -335,26 +335,6 @@ def unpack_ex(tx: Tx, inst: Instruction) -> None:
     tx.stack.extend(reversed([*items[:before], ListVariable(items[before:end]), *items[end:]]))
 
 
-@rule("JUMP")
-def jump(tx: Tx, inst: Instruction) -> None:
-    tx.jump(inst.target)
-
-
-@rule("POP_JUMP_IF")
-def pop_jump_if(tx: Tx, inst: Instruction) -> None:
-    value = tx.pop()
-    kind = inst.arg
-    if kind == "true":
-        taken = core.truth(tx, value)
-    elif kind == "false":
-        taken = not core.truth(tx, value)
-    else:
-        is_none = isinstance(value, ConstantVariable) and value.value is None
-        taken = is_none if kind == "none" else not is_none
-    if taken:
-        tx.jump(inst.target)
-
-
 @rule("FOR_ITER")
 def for_iter(tx: Tx, inst: Instruction) -> None:
     iterator = realize(tx.stack[-1], tx.state)
@@ -394,7 +374,7 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
 @rule("MAKE_FUNCTION")
 def make_function(tx: Tx, inst: Instruction) -> None:
     code = core.need_constant(tx.pop(), "code")
-    fn = FunctionVariable(code, tx.scope, code.co_qualname)
+    fn = FunctionVariable(code, tx.scope, qualified_name(code))
     if inst.arg & 8:
         fn.closure = [realize(c, tx.state) for c in core.sequence_items(tx, tx.pop())]  # type: ignore[misc]
     if inst.arg & 4:

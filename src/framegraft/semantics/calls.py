@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import functools
 import logging
@@ -12,6 +13,7 @@ from typing import Any
 
 from .. import _native
 from .._native import type_name
+from ..bytecode.code import note_name, qualified_name, replace_code
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
@@ -421,7 +423,7 @@ MAPPING_BASES: set[type] = {dict}
 EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}
 # Exceptions whose __new__ or __init__ do more than to keep ``args``.
 PECULIAR_EXCEPTIONS = (OSError, ImportError, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError,
-                       BaseExceptionGroup, SystemExit)
+                       SystemExit, *([BaseExceptionGroup] if hasattr(builtins, "BaseExceptionGroup") else []))
 INITIALISERS: dict[type, Any] = {}  # builtin class -> its __init__(tx, obj, args, kwargs), where it is not just an update
 
 
@@ -500,14 +502,16 @@ def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn:
     if len(tx.state.frames) > MAX_DEPTH:
         raise GraphBreak("recursion", f"more than {MAX_DEPTH} calls deep")
     if LOOKS_AT_FRAME[0](code):
-        raise GraphBreak("introspection", f"{code.co_qualname} may look at its own frame")
+        raise GraphBreak("introspection", f"{qualified_name(code)} may look at its own frame")
     inner = frames.InstructionTranslator(tx.state, code, scope)
     start_frame(inner, code, bound, closure)
     inner.fn = fn
     inner.breakable = waiting
     if code.co_flags & frames.CO_GENERATOR:
         inner.breakable = False
-        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, code.co_qualname):
+        if fn is not None:
+            note_name(fn)
+        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, qualified_name(code)):
             raise GraphBreak("untraceable_call", "a generator of a function that was given another name")
         made = GeneratorVariable(inner)
         tx.state.generators.append(made)
@@ -540,11 +544,11 @@ def _stub(code: types.CodeType) -> types.CodeType:
     """A function body that does nothing, with the same parameters."""
     nothing = (lambda: None).__code__
     kept = code.co_flags & (frames.CO_VARARGS | frames.CO_VARKEYWORDS)
-    return nothing.replace(
-        co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
+    return replace_code(
+        nothing, co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
         co_nlocals=code.co_argcount + code.co_kwonlyargcount + kept.bit_count(), co_flags=nothing.co_flags | kept,
         co_varnames=code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + kept.bit_count()],
-        co_name=code.co_name, co_qualname=code.co_qualname)
+        co_name=code.co_name, co_qualname=qualified_name(code))
 
 
 def _mismatch(code: types.CodeType, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs) -> UserRaise:

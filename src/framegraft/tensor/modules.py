@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from ..errors import GraphBreak, Restart, UserRaise
-from ..interp.state import need_constant, realize, user_error
+from ..errors import GraphBreak, Restart
+from ..interp.state import need_constant, realize
 from ..model.dispatch import HANDLERS, handles
 from ..model.value import (
     NONE,
@@ -17,7 +17,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import containers, instances, operators, storing
+from ..semantics import containers, instances, storing
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -116,23 +116,3 @@ def log_api_usage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def broadcast_shapes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     shapes = [containers.hash_key(tx, a) for a in args]
     return constant(torch.broadcast_shapes(*shapes))
-
-
-
-def _check(tx: Any, condition: Any, error: type, message: Any) -> VariableTracker:
-    if not isinstance(condition, ConstantVariable):
-        raise GraphBreak("data_dependent_branch", "a check on the value of a tensor")
-    if condition.value:
-        return NONE
-    if not isinstance(message, ConstantVariable):
-        raise GraphBreak("raised_exception", f"a failing check raises {error.__name__}")
-    raise UserRaise(user_error(error, message.value))
-
-
-@handles(torch._assert)
-def torch_assert(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    given = dict(zip(("condition", "message"), args, strict=False)) | kwargs
-    condition = given["condition"]
-    if not isinstance(condition, TensorVariable):
-        condition = constant(operators.truth(tx, condition))
-    return _check(tx, condition, AssertionError, given.get("message", constant("")))

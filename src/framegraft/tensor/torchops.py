@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
-from . import layouts, numpy, symbolic
+from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -230,6 +230,10 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
+    try:
+        value.is_leaf  # noqa: B018 - it may raise: the view of a parameter, made and written to in no_grad mode
+    except RuntimeError:
+        raise GraphBreak("fake_tensor_failure", "a view of ambiguous history") from None
     graph = state.graph
     plan = None if graph.policy is None else graph.policy.tensor(value, source)
     extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
@@ -305,13 +309,28 @@ PLAIN_OPERATORS: dict[Any, Any] = {
 FLOATS: list[Any] = []  # (tx, target, args, kwargs) -> the value, or None; set by floats.py, which builds on this file
 
 
+NUMBERS: list[Any] = []  # (tx, target, args, run) -> the value, or None; set by optim.py, which builds on this file
+
+
 def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     """Add a node for the operation and wrap what it gives."""
+    if tx.state.graph.has_numbers:
+        computed = NUMBERS[0](tx, target, args, lambda args: _run_node(tx, kind, target, args, kwargs))
+        if computed is not None:
+            return computed
+    return _run_node(tx, kind, target, args, kwargs)
+
+
+def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     state = tx.state
     if state.graph.policy is not None and state.graph.policy.tensor_floats:
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:
             return rewritten
+    if target in indexing.BY_KEY and state.graph.policy is not None and isinstance(args[0], TensorVariable):
+        selected = _selected(tx, target, args)
+        if selected is not None:
+            return selected
     name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
@@ -321,19 +340,21 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
-    before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
+    before: list[tuple[TensorVariable, tuple]] = []
     caught = note_errors(state, name, _may_raise(target))
     try:
-        mode = state.graph.mode
-        with state.graph.propagating():
-            result = layouts.whole(mode, target, fake_args, fake_kwargs) if mode.shape_env is None else NotImplemented
-            if result is not NotImplemented:
-                pass
-            elif kind == "call_method":
-                result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
-            else:
-                result = target(*fake_args, **fake_kwargs)
+        result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
+        if result is NotImplemented:
+            before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
+            with state.graph.propagating():
+                if kind == "call_method":
+                    result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
+                else:
+                    result = target(*fake_args, **fake_kwargs)
     except PROPAGATION_ERRORS as error:
+        if isinstance(error, DATA_DEPENDENT) and state.graph.symbols is None and (state.graph.data_numbers or state.graph.data_shapes):
+            state.graph.use_symbols()
+            return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
     state.dirty += 1
     state.grew_at = state.steps
@@ -354,6 +375,20 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     if state.blocks is not None:
         state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
     return made
+
+
+def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
+    """Reading or writing of what positions that are symbols select; None where there are none."""
+    obj, key, *value = args
+    found = indexing.selections(obj.fake.dim(), realize(key, tx.state), lambda item: realize(item, tx.state))
+    if found is None:
+        return None
+    first, picked = found
+    if first is not None:
+        obj = run_node(tx, "call_function", operator.getitem, [obj, first], {})
+    for dim, index in picked:
+        obj = run_node(tx, "call_function", torch.select, [obj, constant(dim), index], {})
+    return run_node(tx, "call_function", target, [obj, constant(...), *value], {}) if value else obj
 
 
 def note_errors(state: Any, name: str, raises: bool) -> int:
@@ -390,7 +425,7 @@ _RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gathe
                       "index_fill_", "index_put", "index_put_", "embedding", "embedding_bag", "take", "take_along_dim",
                       "cross_entropy", "nll_loss", "one_hot", "bincount", "repeat_interleave", "multinomial", "bernoulli",
                       "binary_cross_entropy", "floor_divide", "floordiv", "remainder", "mod", "inverse", "cholesky", "inv",
-                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "normal", "searchsorted", "bucketize"))
+                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "_assert_async", "normal", "searchsorted", "bucketize"))
 
 
 def _may_raise(target: Any) -> bool:
@@ -478,7 +513,7 @@ def type_of_fake(fake: Any) -> type:
 
 def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
-        if fn in (int, float) and tx.state.config.capture_scalar_outputs and len(args) == 1:
+        if fn in (int, float) and tx.state.graph.data_numbers and len(args) == 1:
             number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
             if number is not None:
                 return number
@@ -490,12 +525,27 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     name = getattr(fn, "__name__", "")
     if name in ("detach_", "set_", "resize_", "requires_grad_"):
         raise GraphBreak("unsupported_mutation", name)
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and isinstance(args[0], SymbolicVariable):
+        filled = _filled(tx, args[0], kwargs)
+        if filled is not None:
+            return filled
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
         raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
         raise GraphBreak("untraceable_call", f"{name} with a function as an argument")
     _user_operator(tx, args)
     return run_node(tx, "call_function", fn, args, kwargs)
+
+
+def _filled(tx: Any, number: SymbolicVariable, kwargs: dict) -> VariableTracker | None:
+    """``torch.tensor(number)``, which would read the symbol, as ``torch.full``; None where that might not be the same."""
+    dtype = kwargs.get("dtype", NONE)
+    if kwargs.keys() - {"dtype", "device"} or not isinstance(dtype, ConstantVariable) or number.cls is bool:
+        return None
+    if dtype.value not in (None, torch.int64, torch.float32, torch.float64) or dtype.value is torch.int64 and number.cls is float:
+        return None
+    chosen = dtype.value or (torch.int64 if number.cls is int else torch.get_default_dtype())
+    return run_node(tx, "call_function", torch.full, [TupleVariable([]), number], {**kwargs, "dtype": constant(chosen)})
 
 
 FunctionLike = (MethodVariable, BuiltinMethodVariable)
@@ -520,7 +570,7 @@ def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
 
 def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if name in SCALARS:
-        number = symbolic.read_number(tx, obj, name) if tx.state.config.capture_scalar_outputs and not args and not kwargs else None
+        number = symbolic.read(tx, obj, name) if tx.state.graph.data_numbers and not args and not kwargs else None
         if number is not None:
             return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
@@ -552,7 +602,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         return run_node(tx, "call_function", operator.getitem, [obj, *args], kwargs)
     _user_operator(tx, args)
     if kwargs and name in REWRITTEN:
-        other = REWRITTEN[name](tx, name, args, kwargs)
+        other = REWRITTEN[name](tx, name, [obj, *args], kwargs)
         if other is not None:
             name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
@@ -565,7 +615,7 @@ def _requires_already(obj: TensorVariable, args: list) -> bool:
 
 
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
-REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, args, kwargs) -> (method, arguments) without keywords, None as it is
+REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (method, arguments) without keywords, None as it is
 
 
 def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
@@ -576,6 +626,8 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         if name == "nbytes" and type(value) is not int:
             return symbolic.wrap_value(value)
         if obj.source is not None and name not in GUARDED_METADATA:
+            if obj.value is not None and getattr(obj.value, name) != value:  # changed in the trace, or unknown to fake tensors
+                raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
             tx.state.guards.add(obj.source.child("ATTR", name), "EQ", value)
         return symbolic.wrap_value(value)
     on_class = lookup.mro_lookup(tx, obj.cls, name)
@@ -647,29 +699,12 @@ def _item(tx: Any, obj: TensorVariable) -> VariableTracker:
     return run_node(tx, "call_method", "item", [obj], {})
 
 
+def _part(tx: Any, obj: TensorVariable, index: int) -> VariableTracker:
+    return run_node(tx, "call_function", operator.getitem, [obj, constant(index)], {})
+
+
 symbolic.ITEM.append(_item)
-
-
-@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
-def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    condition = args[0] if args else kwargs.get("cond")
-    return symbolic.check(tx, condition, lambda node: run_check(tx, node))
-
-
-@handles(torch._check_is_size)
-def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
-    operators = attributes.calls.operators
-    for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
-        if bound is not NONE:
-            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx, node))
-    return NONE
-
-
-def run_check(tx: Any, node: Any) -> None:
-    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error."""
-    tx.state.graph.may_raise = True
-    tx.state.graph.node("call_function", torch._check, (node,), {})
+symbolic.PART.append(_part)
 
 
 @handles(torch.is_tensor)
