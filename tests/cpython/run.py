@@ -1,10 +1,11 @@
 """CPython's own language tests, each method with everything that it calls captured.
 
-    python -m tests.cpython.run [--modules test_dict,test_with] [--jobs 2] [--out results.json]
+    python -m tests.cpython.run [--modules test_dict,test_with] [--out results.json]
 
 The test files come from the ``test`` package of the running interpreter; they are run from copies, because files of the
 standard library are never captured. Each module runs twice in processes of its own: as it is, and with
-``framegraft.optimize("eager")`` around each method. What passes without and fails with is listed.
+``framegraft.optimize("eager")`` around each method. What passes without and fails with is listed. Failures that are not in
+``expected_failures.txt``, where each has its reason, make the command exit with 1.
 """
 
 import argparse
@@ -34,6 +35,7 @@ test_dynamic test_funcattrs test_positional_only_arg test_coroutines test_unpack
 test_subclassinit test_metaclass test_bytes test_complex test_math test_string_literals test_weakset test_typing test_genericalias
 test_contextlib_async test_asyncgen test_lambda test_call test_frame test_sys_setprofile test_pow test_long test_print test_hash test_sort
 """.split()
+EXPECTED = pathlib.Path(__file__).with_name("expected_failures.txt")
 SECONDS = 20  # of the processor, for one method
 
 
@@ -138,6 +140,17 @@ def compare(name: str) -> dict[str, Any]:
     return {"module": name, "passing": len(passing), "worse": worse}
 
 
+def expected_failures() -> dict[str, str]:
+    """The reason for each method that is known to fail: a line of the file is a reason with a colon, or a method below it."""
+    found, reason = {}, ""
+    for line in EXPECTED.read_text().splitlines():
+        if line.startswith("    "):
+            found[line.strip()] = reason
+        elif line and not line.startswith("#"):
+            reason = line.removesuffix(":")
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.cpython.run")
     parser.add_argument("--modules", default=",".join(MODULES))
@@ -148,7 +161,8 @@ def main() -> int:
         run_module(args.worker[0], args.worker[1] == "captured", set(json.loads(args.worker[2])))
         return 0
     total: collections.Counter = collections.Counter()
-    every = []
+    every, unexpected = [], []
+    known = expected_failures()
     for name in args.modules.split(","):
         if importlib.util.find_spec(f"test.{name}") is None:
             continue
@@ -158,11 +172,15 @@ def main() -> int:
         total["worse"] += len(told["worse"])
         print(f"{name}: {told['passing']} pass without, {len(told['worse'])} of them fail with", flush=True)
         for id, (outcome, text) in told["worse"].items():
-            print(f"    {outcome} {id}: {text.strip().splitlines()[-1][:200] if text.strip() else ''}", flush=True)
+            if id not in known:
+                unexpected.append(id)
+            print(f"    {'expected ' if id in known else ''}{outcome} {id}: {text.strip().splitlines()[-1][:200] if text.strip() else ''}", flush=True)
     print(f"{total['worse']} of {total['passing']} fail only with capture ({100 * total['worse'] / max(1, total['passing']):.2f} %)")
     if args.out:
         pathlib.Path(args.out).write_text(json.dumps(every, indent=1))
-    return 0
+    if unexpected:
+        print(f"{len(unexpected)} of them are not expected: {', '.join(unexpected)}")
+    return 1 if unexpected else 0
 
 
 if __name__ == "__main__":

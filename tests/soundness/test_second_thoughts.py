@@ -830,3 +830,51 @@ def test_type_changed_by_the_call_itself(C):
     f = C(g)
     a = A()
     return f(X(), a), f(X(), a), f(X(), A())
+
+
+@probe
+def test_class_registered_with_a_part_of_a_union(C):
+    class A(abc.ABC):  # noqa: B024 - nothing abstract is needed
+        pass
+
+    class K:
+        pass
+
+    f = C(lambda x: (x + isinstance(K(), int | A), issubclass(K, str | A)))
+    seen = [f(X())]
+    A.register(K)
+    return seen, f(X())
+
+
+@probe
+def test_virtual_subclasses_are_no_subclasses(C):
+    class A(abc.ABC):  # noqa: B024
+        def __eq__(self, other):
+            return "A"
+
+        def __add__(self, other):
+            return "A"
+
+    class K:
+        def __eq__(self, other):
+            return "K"
+
+        def __radd__(self, other):
+            return "K"
+
+    class E(Exception, metaclass=type("M", (type,), {"__subclasscheck__": lambda cls, other: True})):
+        pass
+
+    def g(x, n):
+        try:
+            raise ValueError(n)
+        except E:
+            caught = "E"
+        except ValueError:
+            caught = "ValueError"
+        return x + n, A() == K(), A() + K(), caught
+
+    f = C(g)
+    seen = [f(X(), 1)]
+    A.register(K)
+    return seen, f(X(), 2)

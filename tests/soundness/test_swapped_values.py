@@ -2,7 +2,7 @@
 
 ``f(x, v)``, whose body has one expression or statement over ``v``, is captured once and called with all values of one kind, in
 order and backwards. With FRAMEGRAFT_FULL=1 each body meets each kind; else a fixed sample does. ``python -m
-tests.soundness.test_swapped_values [KIND,...]`` prints the differences.
+tests.soundness.test_swapped_values [KIND,...|all [SHARE [SEED]]]`` prints the differences.
 """
 
 import os
@@ -87,10 +87,10 @@ def cases(kind: str, share: float, seed: int = 0) -> Iterator[tuple[str, list[li
 EVERYTHING = [source for kind in KINDS for source in sources(kind)]
 
 
-def differences(kind: str, share: float) -> Iterator[str]:
+def differences(kind: str, share: float, seed: int = 0) -> Iterator[str]:
     with warnings.catch_warnings(), framegraft.config.patch(cache_size_limit=1000, accumulated_cache_size_limit=100000):
         warnings.simplefilter("ignore")
-        for body, calls in cases(kind, share):
+        for body, calls in cases(kind, share, seed):
             framegraft.reset()
             try:
                 for values, difference in compare(body, calls):
@@ -105,7 +105,8 @@ def test_swapped_values(kind):
 
 
 if __name__ == "__main__":
-    for kind in sys.argv[1].split(",") if len(sys.argv) > 1 else KINDS:
-        for told in differences(kind, float(sys.argv[2]) if len(sys.argv) > 2 else 1.0):
+    wanted, share, seed = [*sys.argv[1:4], *("all", "1", "0")[len(sys.argv[1:4]):]]
+    for kind in KINDS if wanted == "all" else wanted.split(","):
+        for told in differences(kind, float(share), int(seed)):
             print(told[:400], flush=True)
         print("done", kind, flush=True)

@@ -261,6 +261,8 @@ class Codegen:
         kind = type(value)
         if kind in (*NUMBERS_AND_TEXTS, range) and tracker.source is not None and not _small(value):
             self.load_source(tracker.source)  # keeps the identity of the object
+        elif kind is float and value != value:
+            self.load_object(value)  # constants of code do not keep a nan the same object
         elif kind in LITERALS:
             self.op("LOAD_CONST", value)
         elif kind is range:
@@ -324,7 +326,8 @@ def _list(cg: Codegen, t: ListVariable) -> None:
             cg.load(item)
             cg.op("LIST_APPEND", 1)
         return
-    if len(t.items) > 2 and all(type(i) is ConstantVariable and i.source is None and type(i.value) in LITERALS for i in t.items):
+    if len(t.items) > 2 and all(
+            type(i) is ConstantVariable and i.source is None and type(i.value) in LITERALS and i.value == i.value for i in t.items):
         cg.op("BUILD_LIST", 0)
         cg.op("LOAD_CONST", tuple(i.value for i in t.items))
         cg.op("LIST_EXTEND", 1)

@@ -43,6 +43,7 @@ class TraceState:
         self.keep_alive: list = []
         self.scopes: dict[int, GlobalScope] = {}
         self.mutated: dict[int, VariableTracker] = {}
+        self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
         self.dirty = 0
         self.root: Any = None
         self.depth = 0

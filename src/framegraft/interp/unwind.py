@@ -96,7 +96,7 @@ def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
         return any([_matches(tx, cls, realize(m, tx.state)) for m in match.items])  # noqa: C419 - all of them are checked
     if isinstance(match, ObjectVariable) and issubclass(type(match.value), type) and issubclass(match.value, BaseException):
         lookup.guard_bases(tx, cls)
-        return issubclass(cls, match.value)
+        return lookup.inherits(cls, match.value)
     raise UserRaise(user_error(TypeError, "catching classes that do not inherit from BaseException is not allowed"))
 
 

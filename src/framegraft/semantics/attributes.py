@@ -158,6 +158,9 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     if found is not None and found is not MISSING:
         return found
     namespace = module.__dict__
+    scope = tx.state.scopes.get(id(namespace))
+    if scope is not None and name in scope.stores:
+        raise GraphBreak("unsupported_attribute", f"{name} of a module, which the trace has set as a global")
     root = tx.state.guards.pin(obj.source, module) if obj.source is not None else pinned(module)
     tx.state.guards.add(root, "TYPE", type(module))
     source = root.child("DICT").child("KEY", name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import functools
 import logging
 import operator
@@ -194,6 +195,8 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
     if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
         plain = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
         return operators.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
+    if value.__objclass__ is dict and issubclass(obj.python_type(), collections.OrderedDict):
+        raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of an OrderedDict, which has an order of its own")
     if value.__objclass__ is object and not isinstance(obj, (ObjectVariable, ExceptionVariable)) and (
             getattr(obj.python_type(), value.__name__, None) is not value):
         raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of a {obj.python_type().__name__}")
@@ -262,7 +265,7 @@ def call_method(
             arity.check_method(owner or target.python_type(), name, len(args), kwargs)
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
-                return result
+                return _of_subclass(obj, target) if result is target is not obj else result
     if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:
             plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
@@ -273,6 +276,13 @@ def call_method(
             return operators.fold(getattr(target.value, name), plain, named)
     otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
     raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)
+
+
+def _of_subclass(obj: VariableTracker, inner: VariableTracker) -> VariableTracker:
+    """What a builtin's method gives that gives its object: of a subclass, a new one of the builtin class if it cannot change."""
+    if isinstance(inner, SetVariable) and inner.cls is frozenset:
+        return SetVariable(dict(inner.items), cls=frozenset)
+    return TupleVariable(list(inner.items)) if isinstance(inner, TupleVariable) else obj
 
 
 def _operator_method(tx: Any, obj: SymbolicVariable, name: str, args: Args) -> VariableTracker | None:
@@ -313,7 +323,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     else:
         made = call(tx, attributes.get_attr(tx, target, "__new__"), [target, *args], kwargs)
     made = realize(made, tx.state)
-    if not issubclass(made.python_type(), cls):
+    if not lookup.inherits(made.python_type(), cls):
         return made
     init = lookup.mro_lookup(tx, made.python_type(), "__init__")
     if isinstance(init, types.FunctionType):

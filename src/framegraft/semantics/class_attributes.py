@@ -119,6 +119,8 @@ def class_method(tx: Any, found: classmethod, owner: Any, name: str) -> Variable
         raise GraphBreak("unsupported_attribute", f"a class method of a {type(inner).__name__}")
     if type(inner) is types.FunctionType or not lookup.is_descriptor(tx, type(inner)):
         return MethodVariable(wrap_pinned(tx, inner), owner)
+    wrap_pinned(tx, inner)  # what the class has under the name is the class method around it
+    tx.state.guards.add(pinned(inner), "TYPE", type(inner))
     return instances.bind(tx, inner, owner, owner.value, name, owner=owner)
 
 

@@ -10,8 +10,9 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import handles
 from ..model.source import pinned
-from ..model.value import ObjectVariable, TupleVariable, VariableTracker, constant
+from ..model.value import ConstantVariable, ObjectVariable, TupleVariable, VariableTracker, constant
 from . import attributes, instances, lookup
+from .wrapping import wrap_pinned
 
 
 def is_class(tracker: VariableTracker) -> bool:
@@ -28,6 +29,8 @@ def handle_isinstance(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_issubclass(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     cls, classes = args
     if not is_class(cls):
+        if not isinstance(cls, ConstantVariable):
+            raise GraphBreak("untraceable_call", f"issubclass() of a {cls.python_type().__name__}, which may have __bases__")
         raise UserRaise(user_error(TypeError, "issubclass() arg 1 must be a class"))
     return constant(_instance_of(tx, cls, cls.value, classes, "__subclasscheck__"))
 
@@ -36,8 +39,11 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if isinstance(classes, TupleVariable):
         return any(_instance_of(tx, obj, cls, realize(c, tx.state), hook) for c in classes.items)
     if isinstance(classes, ObjectVariable) and issubclass(type(classes.value), types.UnionType):
-        return issubclass(cls, classes.value)
+        parts = (type(None) if part is None else part for part in classes.value.__args__)
+        return any(_instance_of(tx, obj, cls, wrap_pinned(tx, part), hook) for part in parts)
     if not is_class(classes):
+        if not isinstance(classes, ConstantVariable):
+            raise GraphBreak("untraceable_call", f"isinstance() with a {classes.python_type().__name__}, which may have __bases__")
         what = "isinstance() arg 2 must be a type, a tuple of types" if hook == "__instancecheck__" else (
             "issubclass() arg 2 must be a class, a tuple of classes")
         raise UserRaise(user_error(TypeError, what + ", or a union"))
@@ -56,7 +62,7 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if hook == "__subclasscheck__" or not instances.tells_own_class(tx, obj):
         return False
     told = realize(attributes.get_attr(tx, obj, "__class__"), tx.state)  # CPython: object_isinstance
-    return is_class(told) and issubclass(told.value, target)  # type: ignore[attr-defined]
+    return is_class(told) and lookup.inherits(told.value, target)  # type: ignore[attr-defined]
 
 
 INSTANCE_CHECKS: dict[Any, Any] = {}

@@ -49,14 +49,23 @@ def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
         if len(args) != 2 or not class_checks.is_class(args[0]):
             raise GraphBreak("untraceable_call", "super() with other arguments than a class and an object")
         cls = args[0].value
-        if not (issubclass(args[1].python_type(), cls) or class_checks.is_class(args[1]) and issubclass(args[1].value, cls)):
+        if not (lookup.inherits(args[1].python_type(), cls) or class_checks.is_class(args[1]) and lookup.inherits(args[1].value, cls)):
             raise GraphBreak("raised_exception", "super() of an object of another class")
         return SuperVariable(cls, args[1])
     cell = tx.cells.get("__class__")
     if cell is None or tx.first_arg is None:
         raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
     start: Any = realize(cell.contents, tx.state)
-    return SuperVariable(start.value, realize(tx.first_arg, tx.state))
+    return SuperVariable(start.value, _first_argument(tx))
+
+
+def _first_argument(tx: Any) -> VariableTracker:
+    """What the first parameter is now, as super() takes it (CPython: super_init_without_args)."""
+    name = tx.code.co_varnames[0]
+    now = tx.cells[name].contents if name in tx.cells else tx.locals.get(name, MISSING)
+    if now is MISSING:
+        raise UserRaise(user_error(RuntimeError, "super(): arg[0] deleted"))
+    return realize(now, tx.state)
 
 
 def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
@@ -123,13 +132,18 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
         return operators.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
-    if isinstance(args[0], TensorVariable):
+    if args and isinstance(args[0], TensorVariable):
         return operators.TENSOR.call(tx, cls, args, kwargs)
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("untraceable_call", f"{cls.__name__}() with other arguments than constants")
     name = {int: "__int__", float: "__float__", complex: "__complex__", bytes: "__bytes__"}[cls]
     method = attributes.special_method(tx, args[0], name)
     if method is None or calls.is_builtin_method(method):
         raise GraphBreak("untraceable_call", f"{cls.__name__}() of a {args[0].python_type().__name__}")
-    return calls.call(tx, method, [], {})
+    number = realize(calls.call(tx, method, [], {}), tx.state)
+    if number.python_type() is not cls:
+        raise GraphBreak("raised_exception", f"{name} gives a {number.python_type().__name__}")
+    return number
 
 
 @constructs(list)

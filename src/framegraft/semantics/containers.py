@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import operator
+import sys
 import types
 import weakref
 from typing import Any
@@ -396,7 +397,13 @@ def index_of(tx: Any, key: VariableTracker, what: str) -> int:
     method = attributes.special_method(tx, key, "__index__")
     if method is None or isinstance(key, TensorVariable):
         raise GraphBreak("tensor_item" if isinstance(key, TensorVariable) else "untraceable_call", f"{what} index")
-    return index_of(tx, realize(calls.call(tx, method, [], {}), tx.state), what)
+    told = specialised(realize(calls.call(tx, method, [], {}), tx.state))
+    if not issubclass(told.python_type(), int):
+        raise UserRaise(user_error(TypeError, f"__index__ returned non-int (type {type_name(told.python_type())})"))
+    index = index_of(tx, told, what)
+    if told.python_type() is not int or not -sys.maxsize <= index <= sys.maxsize:
+        raise GraphBreak("raised_exception", f"__index__ gives {told.python_type().__name__} {index}")
+    return index
 
 
 def sequence_get(tx: Any, seq: Any, key: VariableTracker, exact: bool = True) -> VariableTracker:

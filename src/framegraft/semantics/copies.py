@@ -96,6 +96,9 @@ def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any
     made = keep(calls.new_object(tx, object, [wrap_pinned(tx, cls)], {}))
     namespace = instances.instance_dict(tx, obj)
     for key, value in list(containers.complete(tx, realize(namespace, tx.state)).values()):  # type: ignore[arg-type]
+        on_class = lookup.mro_lookup(tx, cls, key.value)  # type: ignore[attr-defined]
+        if on_class is not MISSING and lookup.is_data(tx, type(on_class)):
+            raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, whose __dict__ has the name of a descriptor")
         made.attrs[key.value] = part(value)  # type: ignore[attr-defined]
     return made
 

@@ -17,7 +17,7 @@ from .containers import (
     set_item,
 )
 from .iteration import next_item, unpack_iterable
-from .names import cell_contents, delete_global, import_module, load_global, lookup_global, store_cell
+from .names import cell_contents, check_written, delete_global, import_module, load_global, lookup_global, store_cell
 from .operators import apply, format_value, truth
 from .storing import del_attr, set_attr
 from .wrapping import need_constant_deep, wrap_class, wrap_constant
@@ -27,6 +27,7 @@ __all__ = [
     "attribute_name",
     "call",
     "cell_contents",
+    "check_written",
     "del_attr",
     "del_item",
     "delete_global",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 import types
 from typing import Any
 
@@ -14,11 +15,8 @@ from ..model.dispatch import TENSOR, handles, specialised
 from ..model.value import (
     MISSING,
     NONE,
-    BuiltinMethodVariable,
     ConstantVariable,
-    FunctionVariable,
     ListVariable,
-    MethodVariable,
     ObjectVariable,
     SymbolicVariable,
     TensorVariable,
@@ -71,9 +69,7 @@ def handle_callable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def is_callable(tx: Any, obj: VariableTracker) -> bool:
-    if isinstance(obj, ObjectVariable):
-        return lookup.mro_lookup(tx, obj.cls, "__call__") is not MISSING
-    return isinstance(obj, (FunctionVariable, MethodVariable, BuiltinMethodVariable))
+    return lookup.mro_lookup(tx, obj.python_type(), "__call__") is not MISSING
 
 
 @handles(len)
@@ -217,12 +213,16 @@ def handle_round(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_divmod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if any(type(a) is SymbolicVariable for a in args) and all(isinstance(a, (ConstantVariable, SymbolicVariable)) for a in args):
         return TupleVariable([operators.apply(tx, fn, args) for fn in (operator.floordiv, operator.mod)])
-    return _dunder(tx, divmod, "__divmod__", args)
+    return operators.apply(tx, divmod, args)
 
 
 @handles(pow)
 def handle_pow(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return operators.apply(tx, operator.pow, args) if len(args) == 2 else _dunder(tx, pow, "__pow__", args)
+    if len(args) == 2:
+        return operators.apply(tx, operator.pow, args)
+    if not all(isinstance(a, (ConstantVariable, SymbolicVariable, TensorVariable)) for a in args):
+        raise GraphBreak("untraceable_call", "pow() of three objects")
+    return _dunder(tx, pow, "__pow__", args)
 
 
 def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
@@ -237,7 +237,9 @@ def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
         return operators.TENSOR.call(tx, fn, args, {})
     method = attributes.special_method(tx, args[0], name)
     if method is None:
-        raise UserRaise(user_error(TypeError, f"bad operand type for {fn.__name__}(): '{type_name(args[0].python_type())}'"))
+        name = type_name(args[0].python_type())
+        text = f"type {name} doesn't define __round__ method" if fn is round else f"bad operand type for {fn.__name__}(): '{name}'"
+        raise UserRaise(user_error(TypeError, text))
     return calls.call(tx, method, args[1:], {})
 
 
@@ -254,8 +256,18 @@ def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if isinstance(args[0], ObjectVariable) and args[0].payload is None:
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")
         if isinstance(method, types.FunctionType):
-            return calls.call(tx, attributes.special_method(tx, args[0], "__hash__"), [], {})  # type: ignore[arg-type]
+            return _checked_hash(calls.call(tx, attributes.special_method(tx, args[0], "__hash__"), [], {}), tx)  # type: ignore[arg-type]
     raise GraphBreak("introspection", "hash() of an object")
+
+
+def _checked_hash(told: VariableTracker, tx: Any) -> VariableTracker:
+    """slot_tp_hash: an int that fits, and is not -1."""
+    told = specialised(realize(told, tx.state))
+    if not issubclass(told.python_type(), int):
+        raise UserRaise(user_error(TypeError, "__hash__ method should return an integer"))
+    number = int(core.need_constant(told, "a hash"))
+    number = number if -sys.maxsize <= number <= sys.maxsize else hash(number)
+    return constant(-2 if number == -1 else number)
 
 
 @handles(vars)

@@ -40,11 +40,11 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         return obj
     if isinstance(obj, ObjectVariable):
         if issubclass(type(obj.value), type):
-            return calls.call(tx, _need(tx, attributes.special_method(tx, obj, "__iter__"), obj), [], {})
+            return _checked(tx, realize(calls.call(tx, _need(tx, attributes.special_method(tx, obj, "__iter__"), obj), [], {}), tx.state))
         method = attributes.special_method(tx, obj, "__iter__")
         inner = payload_of(obj)
         if method is not None and (inner is obj or not calls.is_builtin_method(method)):
-            return realize(calls.call(tx, method, [], {}), tx.state)
+            return _checked(tx, realize(calls.call(tx, method, [], {}), tx.state))
         if isinstance(inner, DictVariable) and issubclass(obj.cls, collections.OrderedDict):
             made = iterate_dict(tx, inner)
             made.kind = type(iter(collections.OrderedDict()))
@@ -70,6 +70,13 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
             raise UserRaise(user_error(TypeError, *error.args)) from None
         return IteratorVariable([constant(v) for v in values], obj, type(iter(obj.value)))
     raise GraphBreak("unsupported_iterator", f"iter() of a {obj.python_type().__name__}")
+
+
+def _checked(tx: Any, made: VariableTracker) -> VariableTracker:
+    """What ``__iter__`` gave, if it is an iterator (CPython: PyObject_GetIter)."""
+    if not isinstance(made, ITERATORS) and attributes.special_method(tx, made, "__next__") is None:
+        raise UserRaise(user_error(TypeError, f"iter() returned non-iterator of type '{type_name(made.python_type())}'"))
+    return made
 
 
 _BACKWARDS = type(reversed([]))

@@ -51,6 +51,11 @@ def is_data(tx: Any, kind: type) -> bool:
     return mro_lookup(tx, kind, "__set__") is not MISSING or mro_lookup(tx, kind, "__delete__") is not MISSING
 
 
+def inherits(cls: type, base: type) -> bool:
+    """PyType_IsSubtype: nobody is asked, as issubclass() asks a metaclass."""
+    return base in cls.__mro__
+
+
 def guard_kind(tx: Any, cls: type, name: str, found: Any) -> None:
     """What ``cls`` has under a name stays of the class that it is of: its own class tells whether and how it is a descriptor."""
     kind = type(found)

@@ -95,7 +95,7 @@ def list_sort(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableT
 def _find(tx: Any, items: list, wanted: VariableTracker) -> int:
     for index, item in enumerate(items):
         item = realize(item, tx.state)
-        if item is wanted or operators.truth(tx, operators.apply(tx, operators.operator.eq, [item, wanted])):
+        if operators.same_object(item, wanted) or operators.truth(tx, operators.apply(tx, operators.operator.eq, [item, wanted])):
             return index
     return -1
 
@@ -127,7 +127,7 @@ def sequence_index(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTrack
 @method(TupleVariable, "count")
 def sequence_count(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
     matches = (realize(i, tx.state) for i in obj.items)
-    return constant(sum(i is args[0] or operators.truth(tx, operators.apply(tx, operators.operator.eq, [i, args[0]]))
+    return constant(sum(operators.same_object(i, args[0]) or operators.truth(tx, operators.apply(tx, operators.operator.eq, [i, args[0]]))
                         for i in matches))
 
 

@@ -16,6 +16,7 @@ from .wrapping import wrap_pinned
 def lookup_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
     """Value of a global or builtin name, None where there is none (CPython: LOAD_GLOBAL's two dict look-ups)."""
     stored = scope.stores.get(name)
+    check_written(tx, scope.real, name)
     if stored is MISSING:
         return _builtin(tx, scope, name)
     if stored is not None:
@@ -29,12 +30,20 @@ def lookup_global(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | N
     return _builtin(tx, scope, name)
 
 
+def check_written(tx: Any, names: Any, name: str) -> None:
+    """A global or builtin is not looked up where the trace has set it as an attribute of its module."""
+    module = tx.state.written.get(id(names))
+    if module is not None and name in module.attrs:
+        raise GraphBreak("unsupported_attribute", f"the global {name}, which the trace has set as an attribute of its module")
+
+
 def _builtin(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
     builtins = scope.real.get("__builtins__", MISSING)
     if isinstance(builtins, types.ModuleType):
         builtins = builtins.__dict__
     if builtins is MISSING:
         raise GraphBreak("unsupported_attribute", "globals without __builtins__")
+    check_written(tx, builtins, name)
     source = scope.builtins_source.child("KEY", name)
     if name not in builtins:
         tx.state.guards.add(source, "ABSENT")
@@ -46,6 +55,7 @@ def _builtin(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
 def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
     """``del name`` of a global: builtins don't count (CPython: DELETE_GLOBAL)."""
     stored = scope.stores.get(name)
+    check_written(tx, scope.real, name)
     source = scope.source.child("KEY", name)
     if stored is MISSING or stored is None and name not in scope.real:
         if stored is None:
@@ -91,6 +101,8 @@ def import_module(tx: Any, name: str, fromlist: Any, level: int) -> VariableTrac
     top = full if fromlist else sys.modules.get(name.partition(".")[0])
     if full is None or top is None:
         raise GraphBreak("io_call", f"import of {name}, which is not loaded")
+    if any(part != "*" and part not in full.__dict__ for part in fromlist or ()) and "__path__" in full.__dict__:
+        raise GraphBreak("io_call", f"import of a part of {name}, which may have to be loaded")
     source = Source("CONST", sys.modules).child("KEY", name if fromlist else name.partition(".")[0])
     tx.state.guards.add(source, "ID", top)
     tracker = wrap_pinned(tx, top)

@@ -6,6 +6,7 @@ import builtins
 import collections
 import enum
 import operator
+import sys
 import types
 from typing import Any
 
@@ -54,6 +55,7 @@ _BINARY = {
     operator.xor: ("__xor__", "__rxor__", "^"),
     operator.lshift: ("__lshift__", "__rlshift__", "<<"),
     operator.rshift: ("__rshift__", "__rrshift__", ">>"),
+    divmod: ("__divmod__", "__rdivmod__", "divmod()"),
 }
 _INPLACE = {
     operator.iadd: ("__iadd__", operator.add),
@@ -270,6 +272,8 @@ def _asked_length(tx: Any, method: VariableTracker) -> VariableTracker:
     """What ``__len__`` tells, checked (CPython: slot_sq_length)."""
     told = specialised(realize(calls.call(tx, method, [], {}), tx.state))
     if type(told) is ConstantVariable and type(told.value) in (int, bool):
+        if told.value > sys.maxsize:
+            raise GraphBreak("raised_exception", f"__len__ gives {told.value}")
         if told.value < 0:
             raise UserRaise(user_error(ValueError, "__len__() should return >= 0"))
         return constant(int(told.value))
@@ -299,7 +303,7 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
     iterator = iteration.get_iter(tx, inner if isinstance(inner, (ListVariable, TupleVariable)) else container)
     while (candidate := iteration.next_item(tx, iterator)) is not None:
         candidate = realize(candidate, tx.state)
-        if _same_object(candidate, item):
+        if same_object(candidate, item):
             return TRUE
         if truth(tx, apply(tx, operator.eq, [candidate, item])):
             return TRUE
@@ -313,6 +317,9 @@ def not_contains(tx: Any, item: VariableTracker, container: VariableTracker) -> 
 def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
     x, y = _contents(tx, a), _contents(tx, b)
     name, mirrored, sign = _COMPARE[fn]
+    members = _members(tx, a, b, name, mirrored)
+    if members is not None:
+        return fold(fn, members)
     user_defined = (isinstance(a, ObjectVariable) and x is a) or (isinstance(b, ObjectVariable) and y is b)
     if not user_defined and not _overrides(tx, a, name) and not _overrides(tx, b, mirrored):
         if isinstance(x, (ListVariable, TupleVariable)) and isinstance(x, ListVariable) == isinstance(y, ListVariable) and (
@@ -327,11 +334,13 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
             return _compare_sequences(tx, fn, a.items, b.items)
         if type(a) is type(b) and isinstance(a, (MethodVariable, BuiltinMethodVariable)):
             return constant(_same_methods(tx, a, b) == (fn is operator.eq))
-    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type())
+    swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type())
     for left, right, method in ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored)):
         result = _slot(tx, left, method, right)
         if result is not None:
             return result
+    if isinstance(a, CellVariable) and isinstance(b, CellVariable):
+        raise GraphBreak("introspection", "cells of closures compared")
     if fn in (operator.eq, operator.ne):
         return constant(_is(tx, a, b) == (fn is operator.eq))
     text = f"'{sign}' not supported between instances of '{type_name(a.python_type())}' and '{type_name(b.python_type())}'"
@@ -342,6 +351,24 @@ def _contents(tx: Any, tracker: VariableTracker) -> VariableTracker:
     """``payload_of``, with a torch.Size as the tuple that it is."""
     inner = payload_of(tracker)
     return TupleVariable(sequence_items(tx, inner)) if type(inner) is SizeVariable or _is_tuple(inner) else inner
+
+
+def _members(tx: Any, a: VariableTracker, b: VariableTracker, *names: str) -> list | None:
+    """Enums' members and constants, where C code alone says what an operator gives of them; None for other operands.
+
+    Members are guarded by their identity.
+    """
+    if not _is_member(a) and not _is_member(b):
+        return None
+    values = []
+    for operand in (specialised(a), specialised(b)):
+        if _is_member(operand):
+            if any(isinstance(lookup.mro_lookup(tx, operand.cls, name), types.FunctionType) for name in names):
+                return None
+        elif type(operand) is not ConstantVariable:
+            return None
+        values.append(ConstantVariable(operand.value))  # type: ignore[attr-defined]
+    return values
 
 
 def _same_methods(tx: Any, a: Any, b: Any) -> bool:
@@ -357,8 +384,13 @@ def _same_methods(tx: Any, a: Any, b: Any) -> bool:
 
 def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> VariableTracker | None:
     """Result of a Python-level operator method, None for NotImplemented or a builtin one that knows only identity."""
+    if isinstance(left, ExceptionVariable):
+        return _own_method(tx, left, name, right)
     if not isinstance(left, ObjectVariable):
-        return None
+        if not _is_member(right):
+            return None
+        slot = next((base.__dict__[name] for base in left.python_type().__mro__ if name in base.__dict__), None)
+        return _slot_in_c(slot, left, right)
     found = lookup.mro_lookup(tx, left.cls, name)
     if containers._is_missing(found):
         return None
@@ -374,16 +406,42 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
             return None
         if getattr(object, name, None) is found:
             return None
-        other = right.value if isinstance(right, (ConstantVariable, ObjectVariable)) else None
-        if issubclass(type(left.value), enum.Enum) and isinstance(other, (enum.Enum, int, str, float, type(None))):
-            answer = found(left.value, other)  # a slot of int or str
-            return None if answer is NotImplemented else constant(answer)
+        if _is_member(left):
+            return _slot_in_c(found, left, right)
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
-    method = instances.bind(tx, found, left, left.cls, name)
-    result = realize(calls.call(tx, method, [right], {}), tx.state)
-    if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED:
+    return _implemented(tx, instances.bind(tx, found, left, left.cls, name), right)
+
+
+def _own_method(tx: Any, left: ExceptionVariable, name: str, right: VariableTracker) -> VariableTracker | None:
+    """An exception's operator method, which only Python classes have."""
+    if not isinstance(lookup.mro_lookup(tx, left.cls, name), types.FunctionType):
+        if name == "__ne__":
+            inverse = _own_method(tx, left, "__eq__", right)
+            return None if inverse is None else not_(tx, inverse)
         return None
-    return result
+    return _implemented(tx, attributes.get_attr(tx, left, name), right)
+
+
+def _implemented(tx: Any, method: VariableTracker, operand: VariableTracker) -> VariableTracker | None:
+    """What an operator method gives; None for NotImplemented."""
+    result = realize(calls.call(tx, method, [operand], {}), tx.state)
+    return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result
+
+
+def _is_member(tracker: VariableTracker) -> bool:
+    """Whether it is an enum's member: guarded by its identity."""
+    return isinstance(tracker, ObjectVariable) and issubclass(type(tracker.value), enum.Enum)
+
+
+def _slot_in_c(slot: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker | None:
+    """A slot of int, float or str with an enum's member, which has its value in C; containers know nothing of it."""
+    left, right = specialised(left), specialised(right)
+    if slot is str.__mod__ and type(right) is not ConstantVariable:
+        raise GraphBreak("untraceable_call", "formatting of an object with %")
+    if slot is None or not all(type(operand) is ConstantVariable or _is_member(operand) for operand in (left, right)):
+        return None
+    answer = fold(slot, [left, right])
+    return None if isinstance(answer, ConstantVariable) and answer.value is _NOT_IMPLEMENTED else answer
 
 
 def _overrides(tx: Any, operand: VariableTracker, name: str) -> bool:
@@ -405,7 +463,7 @@ def _payload_slot(tx: Any, left: ObjectVariable, name: str, right: VariableTrack
     return compare(tx, _COMPARE_NAMES[name], payload_of(left), other)
 
 
-def _same_object(a: VariableTracker, b: VariableTracker) -> bool:
+def same_object(a: VariableTracker, b: VariableTracker) -> bool:
     """Whether containers take two items for equal without asking them (CPython: PyObject_RichCompareBool)."""
     return a is b or isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable) and a.value is b.value
 
@@ -415,7 +473,7 @@ def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
         return constant(fn is operator.ne)
     for index, (x, y) in enumerate(zip(a, b, strict=False)):
         x, y = realize(x, tx.state), realize(y, tx.state)
-        if _same_object(x, y):
+        if same_object(x, y):
             continue
         if not truth(tx, apply(tx, operator.eq, [x, y])):
             if index >= len(a) or index >= len(b):
@@ -433,7 +491,7 @@ def equal_dicts(tx: Any, left: VariableTracker, right: VariableTracker) -> bool:
     if x.keys() != y.keys():
         return False
     pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
-    if not all(_same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs):
+    if not all(same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs):
         return False
     both_ordered = all(issubclass(d.python_type(), collections.OrderedDict) for d in (left, right))
     return not both_ordered or list(x) == list(y)
@@ -472,7 +530,10 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bo
     name, mirrored, sign = _BINARY[fn]
     if fn is operator.or_ and (union := _union(tx, a, b)) is not None:
         return union
-    swap = b.python_type() is not a.python_type() and issubclass(b.python_type(), a.python_type()) and (
+    members = _members(tx, a, b, name, mirrored)
+    if members is not None:
+        return fold(fn, members)
+    swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type()) and (
         _is_overloaded(tx, a, b, mirrored))
     order = ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored))
     for left, right, method in order[: 1 if a.python_type() is b.python_type() else 2]:
@@ -545,12 +606,14 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
     if SizeVariable in (kind, type(b)):
         return _size_arithmetic(tx, fn, a, b)
     if fn is operator.mul:
-        if isinstance(a, ConstantVariable):
+        if not isinstance(a, (ListVariable, TupleVariable)) and not (isinstance(a, ConstantVariable) and isinstance(a.value, (str, bytes))):
             a, b = b, a
         if isinstance(a, (ListVariable, TupleVariable)) and (
                 isinstance(b, ConstantVariable) and isinstance(b.value, int) or _has_index(tx, b)):
             count = containers.index_of(tx, b, "sequence")
             return a if type(a) is TupleVariable and exact and count == 1 else type(a)(a.items * count)
+        if isinstance(a, ConstantVariable) and isinstance(a.value, (str, bytes)) and _has_index(tx, b):
+            return fold(fn, [a, constant(containers.index_of(tx, b, "sequence"))])
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
         if fn is operator.and_:
             return SetVariable(containers.common_items(a.items, b.items, True), cls=a.cls)
@@ -592,8 +655,13 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
     if isinstance(value, ConstantVariable) and isinstance(spec, ConstantVariable):
         return fold(format, [value, spec])
     method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
+    if isinstance(value, ExceptionVariable) and isinstance(lookup.mro_lookup(tx, value.cls, "__format__"), types.FunctionType):
+        method = attributes.get_attr(tx, value, "__format__")
     if method is not None and not calls.is_builtin_method(method):
-        return calls.call(tx, method, [spec], {})
+        text = realize(calls.call(tx, method, [spec], {}), tx.state)
+        if not issubclass(text.python_type(), str):
+            raise UserRaise(user_error(TypeError, f"__format__ must return a str, not {type_name(text.python_type())}"))
+        return text
     if isinstance(value, ObjectVariable) and lookup.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
         if issubclass(type(value.value), enum.Enum) and isinstance(spec, ConstantVariable):
             return constant(format(value.value, spec.value))  # as the C type that the members are of does it

@@ -41,6 +41,9 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if issubclass(type(obj.value), (types.FunctionType, types.ModuleType)):
         if name.startswith("__") or isinstance(lookup.mro_lookup(tx, obj.cls, "__setattr__"), types.FunctionType):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
+        if isinstance(obj.value, types.ModuleType):
+            _check_scope(tx, obj.value, name)
+            tx.state.written[id(obj.value.__dict__)] = obj
         store_attr(tx, obj, name, value)
         return
     setter = lookup.mro_lookup(tx, obj.cls, "__setattr__")
@@ -52,6 +55,13 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if not (isinstance(setter, types.WrapperDescriptorType) and setter.__name__ == "__setattr__"):
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
     generic_set_attr(tx, obj, name, value)
+
+
+def _check_scope(tx: Any, module: types.ModuleType, name: str) -> None:
+    """The trace must not have set the name as a global of the module's functions: changes are replayed each on its own."""
+    scope = tx.state.scopes.get(id(module.__dict__))
+    if scope is not None and name in scope.stores:
+        raise GraphBreak("unsupported_mutation", f"{name} set as a global and as an attribute of a module")
 
 
 MODULE_SETATTR: dict[Any, Any] = {}
@@ -118,6 +128,8 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if isinstance(deleter, types.FunctionType) or (on_class is not MISSING and hasattr(type(on_class), "__set__")):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instances.instance_dict_attr(tx, obj, name) is MISSING:
+        if on_class is not MISSING and not has_instance_dict(obj):
+            raise UserRaise(user_error(AttributeError, f"'{type_name(obj.cls)}' object attribute '{name}' is read-only"))
         raise lookup.attribute_error(obj, name)
     if obj.namespace is not None and name not in obj.attrs:
         calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))

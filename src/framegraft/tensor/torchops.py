@@ -32,7 +32,7 @@ from ..model.value import (
 )
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
-from ..semantics.wrapping import need_constant_deep, wrap_pinned
+from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
 from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
@@ -647,6 +647,10 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return calls.call(tx, wrap_pinned(tx, on_class.fget), [obj], {})
     if isinstance(on_class, (types.GetSetDescriptorType, property)):
         raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
+    if type(on_class) in CONSTANT_TYPES:
+        return constant(on_class)
+    if not callable(on_class) and not isinstance(on_class, (staticmethod, classmethod)):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}, which is no method")
     return BuiltinMethodVariable(name, obj)
 
 
