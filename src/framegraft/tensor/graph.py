@@ -168,6 +168,14 @@ class OutputGraph:
                 kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
         return [kinds.get(id(t.node.meta["example_value"]), Change.NONE) for t in self.inputs]
 
+    def changed_with_gradient(self) -> list[tuple[Source, torch.Tensor]]:
+        """Inputs that require a gradient and may be changed: autograd refuses that for leaves and their views."""
+        found = []
+        for tracker, change in zip(self.inputs, self.changed_inputs(), strict=True):
+            if change is not Change.NONE and isinstance(tracker, TensorVariable) and tracker.value.requires_grad:
+                found.append((tracker.source, tracker.value))
+        return found
+
     def finish(self, outputs: list[Any]) -> torch.fx.GraphModule:
         """Close the graph with these outputs; placeholders that nothing uses are dropped."""
         self.graph.output(tuple(self.symbols.node(t) if isinstance(t, SymbolicVariable) else t.node for t in outputs))

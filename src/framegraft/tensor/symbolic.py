@@ -29,7 +29,10 @@ _INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.i
             operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
             operator.ipow: operator.pow}
 _DIVISIONS = frozenset((operator.truediv, operator.floordiv, operator.mod))
+_EXACT = 2.0 ** 53  # floats up to here are whole numbers that fit; nan and the infinities, which have none, lie outside
+_PERIODIC = frozenset((math.sin, math.cos, math.tan))  # ValueError for infinities
 _IDENTITIES = frozenset((operator.index, operator.pos, builtins.int, math.trunc, math.floor, math.ceil))  # of ints
+_TO_INT = frozenset((builtins.int, math.floor, math.ceil, math.trunc))
 _EXTREMES: dict[Any, Any] = {builtins.min: torch.sym_min, builtins.max: torch.sym_max}
 # what the program calls -> what gives the same of symbols, in the graph
 _FUNCTIONS: dict[Any, Any] = {
@@ -116,7 +119,10 @@ def _is_defined(fn: Any, values: list) -> bool:
         base, exponent = values
         if type(exponent) is int and type(base) is torch.SymInt:
             return 0 <= exponent <= 64
-        return type(base) in (float, torch.SymFloat) and bool(base > 0)
+        return type(base) in (float, torch.SymFloat) and all(
+            bool(v) for v in (base > 1e-18, base < 1e18, exponent >= -16, exponent <= 16))  # no OverflowError
+    if fn in _TO_INT or fn in _PERIODIC:
+        return type(values[0]) is not torch.SymFloat or bool(values[0] > -_EXACT) and bool(values[0] < _EXACT)
     return True
 
 
@@ -204,6 +210,11 @@ def truth(tracker: SymbolicVariable) -> bool:
 
 def specialise(tracker: SymbolicVariable) -> VariableTracker:
     try:
-        return ConstantVariable(tracker.cls(tracker.value), tracker.source)
+        value = tracker.cls(tracker.value)
+        if value == 0 and tracker.cls is float and tracker.recipe is not None:
+            for part in tracker.recipe[2]:  # 0.0 equals -0.0: where it comes from tells which of them it is
+                if isinstance(part, SymbolicVariable):
+                    specialise(part)
+        return ConstantVariable(value, tracker.source)
     except _data_dependent() as error:
         raise GraphBreak("tensor_item", f"the value of a number that the data decides is needed: {asked(error)}") from None

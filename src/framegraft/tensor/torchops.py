@@ -30,7 +30,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, calls
+from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
 from . import numpy, symbolic, whole
@@ -555,7 +555,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
                 raise GraphBreak("fake_tensor_failure", str(error)) from None
     if name in ("__iter__",):
         return attributes.calls.iteration.get_iter(tx, obj)
-    on_class = attributes.mro_lookup(tx, obj.cls, name)
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
     if isinstance(on_class, types.FunctionType) and on_class.__module__ not in ("torch._tensor", "torch._refs"):
         return calls.call(tx, wrap_pinned(tx, on_class), [obj, *args], kwargs)
     if name == "type" and not args and not kwargs and obj.fake.device.type == "cpu" and obj.fake.layout is torch.strided:
@@ -597,13 +597,13 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
                 raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
             tx.state.guards.add(obj.source.child("ATTR", name), "EQ", value)
         return symbolic.wrap_value(value)
-    on_class = attributes.mro_lookup(tx, obj.cls, name)
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING:
         if obj.value is not None and obj.source is not None and name in getattr(obj.value, "__dict__", {}):
             raise GraphBreak("unsupported_attribute", f"Tensor.{name}, set by the program")
         if obj.source is not None:
             tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
-        raise attributes.attribute_error(obj, name)
+        raise lookup.attribute_error(obj, name)
     if name in VIEWS:
         return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
     if name in ATTRIBUTES:
