@@ -51,6 +51,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     checks,
     classes,
     control_flow,
+    distributions,
     floats,
     modules,
     numpy,
@@ -349,7 +350,7 @@ class Conversion:
 
     def _unsafe(self, state: TraceState) -> Any:
         """AGAIN if the trace counted on running anew where the graph cannot be repeated: the next attempt does not."""
-        if not state.rescued or not self.rescue or state.graph.repeatable():
+        if not state.rescued or not self.rescue or state.graph.may_run_anew():
             return None
         self.rescue = False
         self.planned = {}
