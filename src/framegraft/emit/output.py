@@ -424,7 +424,7 @@ class Segment:
         if effects or self.state.graph.switches or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
-        if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):
+        if any(_inner(v) is not o or getattr(o, "attrs", None) for v, o in zip(wanted, outputs, strict=True)):
             return False
         self._none_left_open()
         self._call_graph(outputs)
@@ -456,6 +456,7 @@ def _graph_values(uses: list[VariableTracker], symbols: Any) -> list[Any]:
         if isinstance(tracker, TensorVariable):
             if tracker.source is None:
                 outputs.append(tracker)
+                stack.extend(reversed(children(tracker)))
             continue
         if isinstance(tracker, SymbolicVariable):
             if tracker.source is None and symbols.is_unbacked(tracker.value):

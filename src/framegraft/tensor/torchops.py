@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import numpy, symbolic, whole
+from . import numpy, subclasses, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -136,11 +136,15 @@ class Tensors(TensorLayer):
         return tensor_attr(tx, obj, name)
 
     def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
-        setter = ATTRIBUTES.get(name)
-        if setter is None:
-            raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
         tx.state.outside += 1
-        setter[1](tx, obj, value)
+        setter = ATTRIBUTES.get(name)
+        if setter is not None:
+            setter[1](tx, obj, value)
+        elif lookup.mro_lookup(tx, obj.cls, name) is MISSING and not name.startswith("_dynamo"):
+            obj.attrs[name] = value
+            tx.state.mark_mutated(obj)
+        else:
+            raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
         found = state.graph.number(value, source)
@@ -224,7 +228,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
 
 def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
     cls = type(value)
-    if cls not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer if hasattr(torch.nn, "Buffer") else torch.Tensor):
+    if not subclasses.is_plain(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
@@ -599,11 +603,13 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return symbolic.wrap_value(value)
     on_class = lookup.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING:
-        if obj.value is not None and obj.source is not None and name in getattr(obj.value, "__dict__", {}):
-            raise GraphBreak("unsupported_attribute", f"Tensor.{name}, set by the program")
-        if obj.source is not None:
-            tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
-        raise lookup.attribute_error(obj, name)
+        found = subclasses.instance_attribute(tx, obj, name)
+        if found is None:
+            raise lookup.attribute_error(obj, name)
+        return found
+    found = subclasses.own_attribute(tx, obj, name, on_class)
+    if found is not None:
+        return found
     if name in VIEWS:
         return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
     if name in ATTRIBUTES:
