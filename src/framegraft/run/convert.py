@@ -53,6 +53,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     control_flow,
     distributions,
     floats,
+    hooks,
     modules,
     numpy,
     optim,

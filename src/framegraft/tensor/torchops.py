@@ -547,6 +547,8 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
     if name == "requires_grad_" and not kwargs and _requires_already(obj, args):
         return obj
+    if name in METHODS:
+        return METHODS[name](tx, obj, args, kwargs)
     if name in METADATA_CHANGING:
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
@@ -585,6 +587,7 @@ def _requires_already(obj: TensorVariable, args: list) -> bool:
     return isinstance(wanted, ConstantVariable) and wanted.value is obj.fake.requires_grad and obj.fake.is_leaf
 
 
+METHODS: dict[str, Any] = {}  # name -> (tx, tensor, args, kwargs), filled by files that build on this one
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
 REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (method, arguments) without keywords, None as it is
 
