@@ -112,6 +112,8 @@ class Tensors(TensorLayer):
         return kind
 
     def takes(self, fn: Any, args: list, kwargs: dict) -> bool:
+        if type(fn) is torch.jit.ScriptFunction:
+            return True
         kind = self.kind(fn)
         return kind == "factory" or kind == "graph" or kind == "getter" and not args and not kwargs
 
@@ -119,6 +121,8 @@ class Tensors(TensorLayer):
         return wrap_torch(builder, value, source)
 
     def call(self, tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+        if type(fn) is torch.jit.ScriptFunction:
+            return call_scripted(tx, fn, args, kwargs)
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
@@ -221,6 +225,9 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls is torch.Size:
         state.guards.add(source, "EQ", value)
         return constant(value)
+    if cls is torch.jit.ScriptFunction:
+        state.guards.pin(source, value)
+        return ObjectVariable(value, cls, source)
     if cls is torch.Generator or issubclass(type(value), torch.jit.ScriptModule):
         raise GraphBreak("untraceable_call", f"a {cls.__name__}")
     return numpy.wrap(state, value, source)
@@ -393,7 +400,7 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
 
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
-                      AttributeError, OverflowError)
+                      AttributeError, OverflowError, torch.jit.Error)
 
 
 def not_propagated(name: str, error: BaseException) -> GraphBreak:
@@ -438,6 +445,7 @@ def metadata(fake: Any) -> tuple:
 
 
 _QUANTIZED = frozenset((torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4))
+_KNOWN = (bool, int, float, str, torch.dtype, torch.device, torch.Size)  # results that the fake operation tells
 _CLASSES = (FakeTensor, torch.Tensor, torch.nn.Parameter)  # plain ones: of transforms of torch.func
 
 
@@ -460,10 +468,11 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
     if isinstance(result, (list, tuple)):
         items: list[VariableTracker] = []
         for index, item in enumerate(result):
+            if item is None or isinstance(item, _KNOWN):
+                items.append(constant(item))
+                continue
             part = tx.state.graph.graph.call_function(operator.getitem, (node, index), {})
             items.append(wrap_result(tx, part, item, unwrap))
-            if isinstance(items[-1], ConstantVariable):
-                tx.state.graph.graph.erase_node(part)
         node.meta["example_value"] = result
         if isinstance(result, list):
             return ListVariable(items)
@@ -475,7 +484,7 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         return symbolic.wrap_number(tx, node, result)
     if result is None:
         return NONE  # done for its effect, as x[i] = v is
-    if isinstance(result, (bool, int, float, str, torch.dtype, torch.device, torch.Size)):
+    if isinstance(result, _KNOWN):
         tx.state.graph.graph.erase_node(node)
         tx.state.graph.call_count -= 1
         return constant(result)
@@ -517,6 +526,17 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", f"{name} with a function as an argument")
     _user_operator(tx, args)
     return run_node(tx, "call_function", fn, args, kwargs)
+
+
+def call_scripted(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    """A function of TorchScript: one node that calls it as it is. Its operations show when it runs, on fake tensors too."""
+
+    def scripted(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    scripted.__name__ = scripted.__qualname__ = f"scripted_{fn.name}"  # as FX prints it
+    note_errors(tx.state, fn.name, True)
+    return run_node(tx, "call_function", scripted, args, kwargs)
 
 
 FunctionLike = (MethodVariable, BuiltinMethodVariable)
