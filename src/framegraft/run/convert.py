@@ -43,7 +43,19 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, class_checks, constructors, copies, functions, lazy, library, loggers, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import (  # noqa: F401 - handlers register themselves
+    calls,
+    class_checks,
+    constructors,
+    copies,
+    functions,
+    lazy,
+    library,
+    loggers,
+    mappings,
+    methods,
+    wrappers,
+)
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
