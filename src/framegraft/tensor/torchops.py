@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import numpy, subclasses, symbolic, whole
+from . import indexing, numpy, subclasses, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -338,6 +338,10 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:
             return rewritten
+    if target in indexing.BY_KEY and state.graph.policy is not None and isinstance(args[0], TensorVariable):
+        selected = _selected(tx, target, args)
+        if selected is not None:
+            return selected
     name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
@@ -382,6 +386,20 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if state.blocks is not None:
         state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
     return made
+
+
+def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
+    """Reading or writing of what positions that are symbols select; None where there are none."""
+    obj, key, *value = args
+    found = indexing.selections(obj.fake.dim(), realize(key, tx.state), lambda item: realize(item, tx.state))
+    if found is None:
+        return None
+    first, picked = found
+    if first is not None:
+        obj = run_node(tx, "call_function", operator.getitem, [obj, first], {})
+    for dim, index in picked:
+        obj = run_node(tx, "call_function", torch.select, [obj, constant(dim), index], {})
+    return run_node(tx, "call_function", target, [obj, constant(...), *value], {}) if value else obj
 
 
 def note_errors(state: Any, name: str, raises: bool) -> int:
@@ -520,6 +538,10 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     name = getattr(fn, "__name__", "")
     if name in ("detach_", "set_", "resize_", "requires_grad_"):
         raise GraphBreak("unsupported_mutation", name)
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and isinstance(args[0], SymbolicVariable):
+        filled = _filled(tx, args[0], kwargs)
+        if filled is not None:
+            return filled
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
         raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
@@ -537,6 +559,17 @@ def call_scripted(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker
     scripted.__name__ = scripted.__qualname__ = f"scripted_{fn.name}"  # as FX prints it
     note_errors(tx.state, fn.name, True)
     return run_node(tx, "call_function", scripted, args, kwargs)
+
+
+def _filled(tx: Any, number: SymbolicVariable, kwargs: dict) -> VariableTracker | None:
+    """``torch.tensor(number)``, which would read the symbol, as ``torch.full``; None where that might not be the same."""
+    dtype = kwargs.get("dtype", NONE)
+    if kwargs.keys() - {"dtype", "device"} or not isinstance(dtype, ConstantVariable) or number.cls is bool:
+        return None
+    if dtype.value not in (None, torch.int64, torch.float32, torch.float64) or dtype.value is torch.int64 and number.cls is float:
+        return None
+    chosen = dtype.value or (torch.int64 if number.cls is int else torch.get_default_dtype())
+    return run_node(tx, "call_function", torch.full, [TupleVariable([]), number], {**kwargs, "dtype": constant(chosen)})
 
 
 FunctionLike = (MethodVariable, BuiltinMethodVariable)
