@@ -335,15 +335,14 @@ def f(x):
     ),
     Reason(
         "hook_on_intermediate",
-        "A hook is registered on a tensor or module while the graph is captured.",
-        "Register hooks before the compiled function is called.",
+        "A hook is registered on a tensor from outside, or it is one that the graph cannot hold, or its handle is used.",
+        "Register hooks before the compiled function is called; on tensors that it makes, hooks that only compute a gradient.",
         """\
 weight = torch.ones(3, requires_grad=True)
 
 def f(x):
-    y = x * weight
-    y.register_hook(print)
-    return y + 1
+    weight.register_hook(lambda grad: grad * 2)
+    return x * weight
 """,
     ),
     # --- the frame as a whole ----------------------------------------------------------------------------------------

@@ -159,3 +159,54 @@ def test_checks_behind_compilers(backend):
     with pytest.raises(AssertionError, match="negative"):
         f(-torch.ones(3))
     assert framegraft.stats()["graph_breaks"] == 0
+
+
+def drawing(x):
+    y = torch.rand(3) + x
+    assert (y > 0).all(), "negative"
+    return y + torch.rand(3)
+
+
+@differential(good, graphs=1)
+def test_check_behind_random_numbers(x):
+    return drawing(x)
+
+
+@differential(bad)
+def test_failing_check_behind_random_numbers(x):
+    torch.rand(1)
+    try:
+        drawing(x)
+    except AssertionError:
+        return torch.rand(2)
+
+
+@differential(good, graphs=1)
+def test_distributions(x):
+    from torch.distributions import Beta, Categorical, Normal, TanhTransform, TransformedDistribution
+
+    drawn = Categorical(logits=x).sample()
+    squashed = TransformedDistribution(Normal(x, 1.0), [TanhTransform()])
+    return drawn, Categorical(logits=x).log_prob(drawn), Beta(x, x).rsample(), squashed.log_prob(torch.tensor(0.5)), squashed.rsample()
+
+
+@differential(bad)
+def test_distributions_refuse_parameters(x):
+    return torch.distributions.Normal(x, -x).sample()
+
+
+class Named(property):
+    pass
+
+
+class Owner:
+    @Named
+    def twice(self):
+        return self.value * 2
+
+
+@differential(good, graphs=1)
+def test_kinds_of_properties(x):
+    owner = Owner()
+    owner.value = x
+    return owner.twice, isinstance(Owner.__dict__["twice"], Named)

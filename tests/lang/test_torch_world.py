@@ -144,6 +144,34 @@ def test_complex_views(c, x):
     return z, z.is_conj(), z.imag, z.resolve_conj(), c, torch.view_as_complex(r) * x, z.imag.is_neg(), (-z).abs()
 
 
+@torch.jit.script
+def _scripted(x: torch.Tensor, sizes: tuple[int, int], k: float = 2.0) -> tuple[torch.Tensor, int]:
+    return x * k + sizes[0], x.size(0) + sizes[1]
+
+
+@torch.jit.script
+def _demanding(x: torch.Tensor) -> torch.Tensor:
+    assert x.size(0) > 5
+    return x
+
+
+class Scripts:
+    scripted, demanding = _scripted, _demanding
+
+
+@differential(two, graphs=1)
+def test_scripts(x, y):
+    return Scripts.scripted(x, (1, 2)), Scripts.scripted(y, sizes=(3, 4), k=0.5)[0].sum()
+
+
+@differential(two)
+def test_scripts_that_fail(x, y):
+    try:
+        return Scripts.demanding(x)
+    except Exception as error:
+        return type(error).__name__
+
+
 @differential(two)
 def test_distributions(x, y):
     d = torch.distributions.Normal(x, y.abs() + 1)

@@ -68,6 +68,26 @@ print("loaded" if "torch._dynamo" in sys.modules else "clean")
     assert done.stdout.split()[-1] in ("clean", "itself"), done.stdout
 
 
+def test_what_an_import_runs_is_not_captured():
+    """A checkpoint imports the other engine, and with it what dynamic captures need: these were half-loaded then."""
+    program = """
+import torch, framegraft
+from torch.utils.checkpoint import checkpoint
+framegraft.config.raise_internal_errors = True
+
+@framegraft.compile(backend="eager")
+def f(x):
+    return checkpoint(lambda x: torch.dropout(x, 0.5, True) * 2, x, use_reentrant=True)
+
+x = torch.ones(64, requires_grad=True)
+out = f(x)
+out.sum().backward()
+assert torch.equal(x.grad, out.detach())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_importing_the_package_loads_no_tracer():
     program = "import sys, torch, framegraft; print([m for m in sys.modules if m.startswith(('framegraft.semantics', 'framegraft.run.convert'))])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)

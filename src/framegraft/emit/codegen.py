@@ -182,6 +182,7 @@ class Codegen:
         self.temps: dict[int, str] = {}
         self.counter = 0
         self.graph_outputs: dict[int, str] = {}
+        self.dressed: set[int] = set()  # tensors of the graph that have got the attributes which the program gave them
         self.keep: list = []
         self.pins: dict[int, str] = {}
 
@@ -239,6 +240,7 @@ class Codegen:
             output = self.graph_outputs.get(id(tracker))
             if output is not None:
                 self.op("LOAD_FAST", output)
+                self.dress(tracker, output)
             else:
                 self.load_source(tracker.source)
             return
@@ -249,6 +251,16 @@ class Codegen:
             load_number(self, tracker)
             return
         self.construct(tracker)
+
+    def dress(self, tracker: TensorVariable, output: str) -> None:
+        """Give a tensor that the graph made the attributes that the program gave it, when it is first used."""
+        if tracker.source is not None or not tracker.attrs or id(tracker) in self.dressed:
+            return
+        self.dressed.add(id(tracker))
+        for name, value in tracker.attrs.items():
+            self.load(value)
+            self.op("LOAD_FAST", output)
+            self.op("STORE_ATTR", name)
 
     def load_source(self, source: Source | None) -> None:
         assert source is not None, "a value from outside without a source"
@@ -353,6 +365,8 @@ def children(tracker: Any) -> list:
     """Trackers that a rebuilt object refers to."""
     if isinstance(tracker, LazyVariable):
         return [] if tracker.tracker is None else [tracker.tracker]
+    if isinstance(tracker, TensorVariable):
+        return list(tracker.attrs.values()) if tracker.source is None else []
     if isinstance(tracker, ListVariable):
         return list(tracker.appended)
     if isinstance(tracker, (TupleVariable, SliceVariable)):

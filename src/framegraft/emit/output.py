@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 from typing import Any
 
+import torch
+
 from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
@@ -65,6 +67,7 @@ class Segment:
         self.module: Any = None
         self.loads = (0, 0)  # where in the code the graph's inputs are loaded
         self.forwards = False  # the code only returns the graph's only result
+        self.runs_anew = False  # where the graph fails, the frame may run in eager mode from its start
         self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
 
     # -- a finished trace
@@ -72,6 +75,8 @@ class Segment:
     def finish_return(self, value: VariableTracker) -> None:
         quick = self._state([value], {})
         self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
+        if self.runs_anew and self.state.graph.mode.random:
+            self.forwards = False  # it keeps the generator's state, too
         self.cg.op("RETURN_VALUE")
         self._rescue()
 
@@ -360,8 +365,13 @@ class Segment:
 
     def _call_graph(self, outputs: list[Any]) -> None:
         cg, graph = self.cg, self.state.graph
+        self.runs_anew = graph.repeatable() or self.state.rescued and graph.may_run_anew()
         self.module = graph.finish(outputs)
         self.graph_name = self.fresh("__compiled_fn")
+        if self.runs_anew and graph.mode.random:
+            cg.load_object(torch.get_rng_state)
+            cg.call(0)
+            cg.op("STORE_FAST", "__random")
         cg.op("LOAD_GLOBAL", self.graph_name)
         start = len(cg.out)
         for tracker in graph.inputs:
@@ -386,14 +396,17 @@ class Segment:
         mark = len(cg.out)
         cg.op("STORE_FAST", "__failure")
         self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
-        if not state.graph.repeatable():
+        if not self.runs_anew:
             self.rescue = (rescue.raise_on, None)
             cg.load_object(rescue.raise_on)
             cg.op("LOAD_FAST", "__failure")
             cg.call(1)
             cg.op("RETURN_VALUE")
             return
-        cg.load_object(rescue.run_eager)
+        random = state.graph.mode.random
+        cg.load_object(rescue.run_eager_with if random else rescue.run_eager)
+        if random:
+            cg.op("LOAD_FAST", "__random")
         cg.op("LOAD_FAST", "__failure")
         plan = rescue.Plan(root.code, root.scope.real, state.caught, state.graph.modes)
         self.rescue = (rescue.run_eager, plan)
@@ -403,7 +416,7 @@ class Segment:
         cg.op("BUILD_TUPLE", len(root.code.co_freevars))
         for name in state.parameters:
             cg.op("LOAD_FAST", name)
-        cg.call(3 + len(state.parameters))
+        cg.call(3 + random + len(state.parameters))
         cg.op("RETURN_VALUE")
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
@@ -411,7 +424,7 @@ class Segment:
         if effects or self.state.graph.switches or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
-        if any(_inner(v) is not o for v, o in zip(wanted, outputs, strict=True)):
+        if any(_inner(v) is not o or getattr(o, "attrs", None) for v, o in zip(wanted, outputs, strict=True)):
             return False
         self._none_left_open()
         self._call_graph(outputs)
@@ -443,6 +456,7 @@ def _graph_values(uses: list[VariableTracker], symbols: Any) -> list[Any]:
         if isinstance(tracker, TensorVariable):
             if tracker.source is None:
                 outputs.append(tracker)
+                stack.extend(reversed(children(tracker)))
             continue
         if isinstance(tracker, SymbolicVariable):
             if tracker.source is None and symbols.is_unbacked(tracker.value):

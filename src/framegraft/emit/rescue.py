@@ -7,6 +7,7 @@ import re
 import types
 from typing import Any
 
+import torch
 from torch.fx import GraphModule
 
 from .. import _native
@@ -82,3 +83,9 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
     if not plan.handled:
         raise_on(failure)
     return result
+
+
+def run_eager_with(random: torch.Tensor, failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:
+    """As ``run_eager``, for a graph that draws random numbers; ``random`` is the generator's state before it."""
+    torch.set_rng_state(random)
+    return run_eager(failure, plan, closure, *args)

@@ -43,7 +43,19 @@ from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, class_checks, constructors, copies, functions, lazy, library, loggers, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import (  # noqa: F401 - handlers register themselves
+    calls,
+    class_checks,
+    constructors,
+    copies,
+    functions,
+    lazy,
+    library,
+    loggers,
+    mappings,
+    methods,
+    wrappers,
+)
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
@@ -51,7 +63,9 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     checks,
     classes,
     control_flow,
+    distributions,
     floats,
+    hooks,
     modules,
     numpy,
     optim,
@@ -339,7 +353,7 @@ class Conversion:
 
     def _unsafe(self, state: TraceState) -> Any:
         """AGAIN if the trace counted on running anew where the graph cannot be repeated: the next attempt does not."""
-        if not state.rescued or not self.rescue or state.graph.repeatable():
+        if not state.rescued or not self.rescue or state.graph.may_run_anew():
             return None
         self.rescue = False
         self.planned = {}

@@ -116,12 +116,15 @@ def _computes(code: types.CodeType) -> bool:
 
 
 def frame_skip(code: types.CodeType) -> int:
-    """Which frames the evaluation hook leaves alone: torch, the standard library, the tracer.
+    """Which frames the evaluation hook leaves alone: torch, the standard library, the tracer, imports.
 
     Returns:
-        0: captured, 1: not captured, 2: nor is anything that it calls, because it is a compiler's or a tracer's own work.
+        0: captured, 1: not captured, 2: nor is anything that it calls, because it is a compiler's or a tracer's own work,
+        or an import, which may be loading what a capture needs.
     """
     path = code.co_filename
+    if path.startswith("<frozen importlib"):
+        return 2
     if path.startswith(_STDLIB + _SELF) and "site-packages" not in path:
         return 1
     if path.startswith(_TORCH):

@@ -34,7 +34,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import calls, class_attributes, exception_attributes, instances, lookup
+from . import calls, class_attributes, exception_attributes, instances, lookup, names
 from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
 BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, SliceVariable, IteratorVariable,
@@ -217,6 +217,8 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
         return constant(obj.code)
     if name == "__defaults__":
         return obj.defaults or NONE
+    if name == "__module__" and "__name__" in obj.globals_of.real and "__name__" not in obj.globals_of.stores:
+        return names.load_global(tx, obj.globals_of, "__name__")
     if name == "__doc__":
         doc = obj.code.co_consts[0] if obj.code.co_consts else None
         return constant(doc if isinstance(doc, str) else None)

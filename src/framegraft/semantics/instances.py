@@ -175,7 +175,7 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
         return wrap_pinned(tx, found.__func__)
     if kind is classmethod:
         return class_attributes.class_method(tx, found, owner or wrap_class(tx, cls), name)
-    if kind is property:
+    if kind is property or issubclass(kind, property) and lookup.mro_lookup(tx, kind, "__get__") is property.__get__:
         if found.fget is None:
             raise GraphBreak("raised_exception", f"property {name} has no getter")  # its own name for itself is not to be seen
         return calls.call(tx, wrap_pinned(tx, found.fget), [obj], {})

@@ -19,7 +19,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import lookup
+from ..semantics import lookup, operators
 from ..semantics.class_checks import INSTANCE_CHECKS
 
 
@@ -28,6 +28,9 @@ def _marked_as(kind: type, mark: str) -> Any:
 
     def check(tx: Any, obj: VariableTracker, cls: type, target: type, hook: str) -> bool:
         if target is kind and isinstance(obj, TensorVariable) and not issubclass(cls, target):
+            if mark in obj.attrs:
+                tx.state.outside += 1
+                return operators.truth(tx, obj.attrs[mark])
             if obj.value is not None and obj.source is not None:
                 marked = getattr(obj.value, mark, None)
                 if marked is not None:

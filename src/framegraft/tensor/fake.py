@@ -202,7 +202,7 @@ def to_fake(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     else:  # the contexts cost more than the fake tensor
         with torch.inference_mode(tensor.is_inference()), _outside_of_transforms():
             fake = make(mode, tensor, extents)
-    if type(tensor) is torch.nn.Parameter:
+    if issubclass(type(tensor), torch.nn.Parameter):
         fake._is_param = True
     if getattr(tensor, "_is_buffer", False):
         fake._is_buffer = True

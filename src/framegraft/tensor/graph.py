@@ -153,11 +153,21 @@ class OutputGraph:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
         return not self.unrepeatable()
 
+    def may_run_anew(self) -> bool:
+        """Whether it leaves no trace once the random numbers that it drew are put back."""
+        if not self.mode.random:
+            return self.repeatable()
+        values = [n.meta.get("example_value") for n in self.root.nodes]
+        return not self._changes_inputs() and all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor))
+
+    def _changes_inputs(self) -> bool:
+        return any(self._is_changed(*pair) for pair in self._versions)
+
     def unrepeatable(self) -> str:
         """Why the graph does not give the same when it runs again on the same inputs; empty if it does."""
         if self.mode.random:
             return "it draws random numbers"
-        return "it changes its inputs" if any(self._is_changed(*pair) for pair in self._versions) else ""
+        return "it changes its inputs" if self._changes_inputs() else ""
 
     def changed_inputs(self) -> list[Change]:
         """For each input whether an operation of the graph may change it."""

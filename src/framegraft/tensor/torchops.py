@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
-from . import indexing, numpy, symbolic, whole
+from . import indexing, numpy, subclasses, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -112,6 +112,8 @@ class Tensors(TensorLayer):
         return kind
 
     def takes(self, fn: Any, args: list, kwargs: dict) -> bool:
+        if type(fn) is torch.jit.ScriptFunction:
+            return True
         kind = self.kind(fn)
         return kind == "factory" or kind == "graph" or kind == "getter" and not args and not kwargs
 
@@ -119,6 +121,8 @@ class Tensors(TensorLayer):
         return wrap_torch(builder, value, source)
 
     def call(self, tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+        if type(fn) is torch.jit.ScriptFunction:
+            return call_scripted(tx, fn, args, kwargs)
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
@@ -136,11 +140,15 @@ class Tensors(TensorLayer):
         return tensor_attr(tx, obj, name)
 
     def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
-        setter = ATTRIBUTES.get(name)
-        if setter is None:
-            raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
         tx.state.outside += 1
-        setter[1](tx, obj, value)
+        setter = ATTRIBUTES.get(name)
+        if setter is not None:
+            setter[1](tx, obj, value)
+        elif lookup.mro_lookup(tx, obj.cls, name) is MISSING and not name.startswith("_dynamo"):
+            obj.attrs[name] = value
+            tx.state.mark_mutated(obj)
+        else:
+            raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
         found = state.graph.number(value, source)
@@ -217,6 +225,9 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls is torch.Size:
         state.guards.add(source, "EQ", value)
         return constant(value)
+    if cls is torch.jit.ScriptFunction:
+        state.guards.pin(source, value)
+        return ObjectVariable(value, cls, source)
     if cls is torch.Generator or issubclass(type(value), torch.jit.ScriptModule):
         raise GraphBreak("untraceable_call", f"a {cls.__name__}")
     return numpy.wrap(state, value, source)
@@ -224,7 +235,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
 
 def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
     cls = type(value)
-    if cls not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer if hasattr(torch.nn, "Buffer") else torch.Tensor):
+    if not subclasses.is_plain(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
@@ -407,7 +418,7 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
 
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
-                      AttributeError, OverflowError)
+                      AttributeError, OverflowError, torch.jit.Error)
 
 
 def not_propagated(name: str, error: BaseException) -> GraphBreak:
@@ -452,6 +463,7 @@ def metadata(fake: Any) -> tuple:
 
 
 _QUANTIZED = frozenset((torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4))
+_KNOWN = (bool, int, float, str, torch.dtype, torch.device, torch.Size)  # results that the fake operation tells
 _CLASSES = (FakeTensor, torch.Tensor, torch.nn.Parameter)  # plain ones: of transforms of torch.func
 
 
@@ -474,10 +486,11 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
     if isinstance(result, (list, tuple)):
         items: list[VariableTracker] = []
         for index, item in enumerate(result):
+            if item is None or isinstance(item, _KNOWN):
+                items.append(constant(item))
+                continue
             part = tx.state.graph.graph.call_function(operator.getitem, (node, index), {})
             items.append(wrap_result(tx, part, item, unwrap))
-            if isinstance(items[-1], ConstantVariable):
-                tx.state.graph.graph.erase_node(part)
         node.meta["example_value"] = result
         if isinstance(result, list):
             return ListVariable(items)
@@ -489,7 +502,7 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         return symbolic.wrap_number(tx, node, result)
     if result is None:
         return NONE  # done for its effect, as x[i] = v is
-    if isinstance(result, (bool, int, float, str, torch.dtype, torch.device, torch.Size)):
+    if isinstance(result, _KNOWN):
         tx.state.graph.graph.erase_node(node)
         tx.state.graph.call_count -= 1
         return constant(result)
@@ -537,6 +550,17 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     return run_node(tx, "call_function", fn, args, kwargs)
 
 
+def call_scripted(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    """A function of TorchScript: one node that calls it as it is. Its operations show when it runs, on fake tensors too."""
+
+    def scripted(*args: Any, **kwargs: Any) -> Any:
+        return fn(*args, **kwargs)
+
+    scripted.__name__ = scripted.__qualname__ = f"scripted_{fn.name}"  # as FX prints it
+    note_errors(tx.state, fn.name, True)
+    return run_node(tx, "call_function", scripted, args, kwargs)
+
+
 def _filled(tx: Any, number: SymbolicVariable, kwargs: dict) -> VariableTracker | None:
     """``torch.tensor(number)``, which would read the symbol, as ``torch.full``; None where that might not be the same."""
     dtype = kwargs.get("dtype", NONE)
@@ -576,6 +600,8 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
     if name == "requires_grad_" and not kwargs and _requires_already(obj, args):
         return obj
+    if name in METHODS:
+        return METHODS[name](tx, obj, args, kwargs)
     if name in METADATA_CHANGING:
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
@@ -614,6 +640,7 @@ def _requires_already(obj: TensorVariable, args: list) -> bool:
     return isinstance(wanted, ConstantVariable) and wanted.value is obj.fake.requires_grad and obj.fake.is_leaf
 
 
+METHODS: dict[str, Any] = {}  # name -> (tx, tensor, args, kwargs), filled by files that build on this one
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
 REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (method, arguments) without keywords, None as it is
 
@@ -632,11 +659,13 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return symbolic.wrap_value(value)
     on_class = lookup.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING:
-        if obj.value is not None and obj.source is not None and name in getattr(obj.value, "__dict__", {}):
-            raise GraphBreak("unsupported_attribute", f"Tensor.{name}, set by the program")
-        if obj.source is not None:
-            tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
-        raise lookup.attribute_error(obj, name)
+        found = subclasses.instance_attribute(tx, obj, name)
+        if found is None:
+            raise lookup.attribute_error(obj, name)
+        return found
+    found = subclasses.own_attribute(tx, obj, name, on_class)
+    if found is not None:
+        return found
     if name in VIEWS:
         return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
     if name in ATTRIBUTES:
