@@ -12,7 +12,7 @@ from typing import Any
 
 from ..decompile.swap import MODES
 from .execute import examine
-from .generate import generate
+from .wide import generate
 from .shrink import shrink
 
 DIED = "the interpreter died"

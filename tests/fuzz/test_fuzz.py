@@ -3,7 +3,7 @@
 import pytest
 
 from .execute import examine
-from .generate import generate
+from .wide import generate
 
 SEEDS = range(0, 120)
 

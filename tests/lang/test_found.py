@@ -3,6 +3,7 @@
 import collections.abc
 import contextlib
 import itertools
+import math
 import operator
 import sys
 import typing
@@ -483,3 +484,28 @@ def test_attribute_deleted_for_good(x, point):
     point.other = x + 1
     del point.a
     return hasattr(point, "a"), point.other, vars(point)
+
+
+@differential(lambda: (torch.ones(3), [3, 1, 2], [4]))
+def test_reversed_list_that_was_changed_before(x, items, more):
+    items.pop()
+    more.append(5)
+    found = []
+    for item in reversed(items):
+        for other in reversed(more):
+            found.append((item, other))
+    return x + 1, found
+
+
+ZERO = 1.5
+
+
+def test_signs_of_zeros_that_change(monkeypatch):
+    compiled = framegraft.compile(zeros, backend="eager")
+    for value in (1.5, 0.0, -0.0, 2.5, -0.0, 0.0, -2.5, 3.5):
+        monkeypatch.setitem(globals(), "ZERO", value)
+        assert compiled(torch.ones(2)) == zeros(torch.ones(2))
+
+
+def zeros(x):
+    return f"{ZERO:.2f}", str(ZERO * 0.0), math.copysign(1.0, ZERO), (x * ZERO).tolist(), math.copysign(1.0, ZERO - 1.5)

@@ -120,20 +120,22 @@ _RAISE = _raise.__code__
 
 def new_iterator(items: Any, index: int) -> Any:
     """Called by transformed code: an iterator over a list or tuple that stands at ``index``."""
-    made = iter(items)
-    missing = index - len(items)
-    if missing > 0:  # the list grows only after this; __setstate__ would stop at its end
-        items.extend([None] * missing)
-    made.__setstate__(index)  # type: ignore[attr-defined]
-    if missing > 0:
-        del items[-missing:]
-    return made
+    return _standing_at(iter(items), items, index, index)
 
 
 def new_reversed(items: Any, index: int) -> Any:
-    """Called by transformed code: reversed(items) that has given ``index`` items."""
-    made = reversed(items)
-    made.__setstate__(len(items) - 1 - index)  # type: ignore[attr-defined]
+    """Called by transformed code: reversed(items) that gives the item at ``index`` next, none where that is -1."""
+    return _standing_at(reversed(items), items, index, index + 1)
+
+
+def _standing_at(made: Any, items: Any, index: int, size: int) -> Any:
+    """``made``, an iterator over ``items``, at ``index``; the list has, or will have when it is changed after this, ``size`` items."""
+    missing = size - len(items)
+    if missing > 0:  # __setstate__ would stop at the list's end
+        items.extend([None] * missing)
+    made.__setstate__(index)
+    if missing > 0:
+        del items[-missing:]
     return made
 
 
@@ -637,7 +639,7 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
             raise Unreconstructible("a reversed iterator over a list that has changed")
         cg.load_object(new_reversed)
         cg.load(origin)  # type: ignore[arg-type]
-        cg.op("LOAD_CONST", t.index)
+        cg.op("LOAD_CONST", len(t.items) - 1 - t.index)
         cg.call(2)
     elif t.kind not in (type(iter([])), type(iter(()))):
         raise Unreconstructible(f"a {t.kind.__name__}")

@@ -301,7 +301,8 @@ def sort_items(tx: Any, items: list, kwargs: dict) -> list:
     key = kwargs.get("key", NONE)
     reverse = core.need_constant(kwargs.get("reverse", constant(False)), "reverse")
     items = [realize(i, tx.state) for i in items]
-    keys = items if isinstance(key, ConstantVariable) else [realize(calls.call(tx, key, [i], {}), tx.state) for i in items]
+    plain = isinstance(key, ConstantVariable) and key.value is None
+    keys = items if plain else [realize(calls.call(tx, key, [i], {}), tx.state) for i in items]
     try:
         ranks = [core.need_constant_deep(k) for k in keys]
         order = sorted(range(len(items)), key=ranks.__getitem__, reverse=reverse)
@@ -331,7 +332,13 @@ def handle_divmod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(pow)
 def handle_pow(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return operators.apply(tx, operator.pow, args) if len(args) == 2 else _dunder(tx, pow, "__pow__", args)
+    if len(args) == 2:
+        return operators.apply(tx, operator.pow, args)
+    result = _dunder(tx, pow, "__pow__", args)
+    if isinstance(result, ConstantVariable) and result.value is NotImplemented:
+        kinds = ", ".join(f"'{a.python_type().__name__}'" for a in args)
+        raise UserRaise(user_error(TypeError, f"unsupported operand type(s) for ** or pow(): {kinds}"))
+    return result
 
 
 def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
@@ -509,7 +516,7 @@ def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None
 
 @constructs(range)
 def make_range(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    values = [containers.index_of(tx, a, "range") for a in args]
+    values = [containers.index_of(tx, a) for a in args]
     return operators.fold(range, [constant(v) for v in values])
 
 
@@ -522,7 +529,7 @@ def make_slice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 @constructs(enumerate)
 def make_enumerate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     start = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
-    return CombinedIteratorVariable(enumerate, [iteration.get_iter(tx, args[0])], count=core.need_constant(start, "start"))
+    return CombinedIteratorVariable(enumerate, [iteration.get_iter(tx, args[0])], count=containers.index_of(tx, start))
 
 
 @constructs(zip)

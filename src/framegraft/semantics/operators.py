@@ -415,7 +415,7 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         containers.changing(tx, a)
         return a
     if isinstance(a, ListVariable) and fn is operator.imul:
-        a.items[:] = a.items * containers.index_of(tx, b, "list")
+        a.items[:] = a.items * containers.index_of(tx, b, "repeat")
         containers.changing(tx, a)
         return a
     if isinstance(a, DictVariable) and fn is operator.ior:
@@ -509,7 +509,7 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
             a, b = b, a
         if isinstance(a, (ListVariable, TupleVariable)) and (
                 isinstance(b, ConstantVariable) and isinstance(b.value, int) or _has_index(tx, b)):
-            return type(a)(a.items * containers.index_of(tx, b, "sequence"))
+            return type(a)(a.items * containers.index_of(tx, b, "repeat"))
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
         if fn is operator.and_:
             return SetVariable(containers.common_items(a.items, b.items, True), cls=a.cls)
@@ -535,7 +535,7 @@ def _size_arithmetic(tx: Any, fn: Any, a: Any, b: Any) -> VariableTracker | None
     if fn is operator.add and len(parts) == 2:
         return SizeVariable(parts[0] + parts[1], cls)
     if fn is operator.mul and len(parts) == 1:
-        return SizeVariable(parts[0] * containers.index_of(tx, b if type(a) is SizeVariable else a, "sequence"), cls)
+        return SizeVariable(parts[0] * containers.index_of(tx, b if type(a) is SizeVariable else a, "repeat"), cls)
     return None
 
 
