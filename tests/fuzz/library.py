@@ -285,14 +285,13 @@ class CNet(nn.Module):
         self.linear = nn.Linear(3, 3)
         with torch.no_grad():
             self.linear.weight.copy_(torch.eye(3)); self.linear.bias.fill_(0.25)
-        self.drop = nn.Dropout(0.5)
         self.calls = 0
     def forward(self, x, mode="all"):
         self.calls += 1
         for i, block in enumerate(self.blocks):
             x = block(x) if mode != "odd" or i % 2 else x
         if self.training:
-            x = self.drop(x)
+            x = x * torch.bernoulli(torch.full((3,), 0.5))[: x.shape[0]]
         return self.linear(x.reshape(-1)[:3]) if mode == "all" else self.table["a"](x)
 
 G_net = CNet()

@@ -395,7 +395,7 @@ note($f($T).requires_grad)
 
 $v = $T[$(0:2|1:|::2|None|...|-1:)]
 $v.$(mul_(2)|add_(1)|zero_()|copy_(torch.ones(())))
-note($v._base is None, $v.shape)
+note($v.stride(), $v.shape)
 
 $u = $T.detach().clone()
 $u.$(data = torch.ones(3)|requires_grad = True|data.mul_(2)|extra = 5|grad = torch.ones_like($u))

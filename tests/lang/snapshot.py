@@ -178,7 +178,7 @@ class Snapshot:
         return (
             type(error).__qualname__,
             tuple(self.walk(a) for a in error.args),
-            tuple(getattr(error, "__notes__", ())),
+            tuple(n for n in getattr(error, "__notes__", ()) if not str(n).startswith("Raised in a captured graph")),
             ("cause", self.walk(error.__cause__)),
             ("context", self.walk(error.__context__)),
             error.__suppress_context__,

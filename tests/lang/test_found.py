@@ -509,3 +509,18 @@ def test_signs_of_zeros_that_change(monkeypatch):
 
 def zeros(x):
     return f"{ZERO:.2f}", str(ZERO * 0.0), math.copysign(1.0, ZERO), (x * ZERO).tolist(), math.copysign(1.0, ZERO - 1.5)
+
+
+class Pair(typing.NamedTuple):
+    left: int
+    right: int = 7
+
+
+@differential(lambda: (torch.ones(3), Pair(1)))
+def test_positional_pattern_of_a_subclass_of_tuple(x, pair):
+    with contextlib.nullcontext():
+        match pair:
+            case Pair(left, str()):
+                return left
+            case Pair(left, right):
+                return x + left, right
