@@ -1,8 +1,17 @@
 from collections.abc import Callable
 from types import CodeType
-from typing import Any
+from typing import Any, Self
 
 MISSING: Any
+
+class Path:
+    access: str
+    key: Any
+    base: Any
+    _name: str | None
+    def __init__(self, access: str, key: Any = None, base: Path | None = None) -> None: ...
+    def child(self, access: str, key: Any = None, /) -> Self: ...
+    def root(self) -> Self: ...
 
 class TensorSpec: ...
 

@@ -253,6 +253,30 @@ def test_a_layer_that_changes_later(change, where):
     torch.testing.assert_close(compiled(x), model(x))
 
 
+class Doubled(nn.Module):
+    """A module below it is called twice, and has a second name."""
+
+    def __init__(self):
+        super().__init__()
+        self.second = nn.Linear(4, 4)
+        self.first = nn.Sequential(self.second, nn.GELU())
+        self.relu = nn.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.first(x) + self.relu(self.second(x)))
+
+
+def test_modules_called_twice_in_each_layer():
+    model, x = nn.Sequential(nn.Linear(4, 4), *(Doubled() for _ in range(4))), torch.randn(2, 4)
+    with torch.no_grad():
+        compiled = framegraft.compile(model, backend="eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x), model(x), rtol=0, atol=0)
+        model[3].second = nn.Linear(4, 4)  # no longer the one that is called with another name
+        torch.testing.assert_close(compiled(x), model(x), rtol=0, atol=0)
+        model[2].relu = nn.Tanh()
+        torch.testing.assert_close(compiled(x), model(x), rtol=0, atol=0)
+
+
 def test_one_module_many_times():
     layer, x = stack().layers[0], torch.randn(2, 4)
     model = nn.Sequential(layer, layer, layer)

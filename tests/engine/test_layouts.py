@@ -143,30 +143,3 @@ def test_gradients_are_known(requires_grad):
         assert torch.nn.functional.linear(base, weight).requires_grad
         with torch.no_grad():
             assert not torch.nn.functional.linear(base, weight).requires_grad
-
-
-@pytest.mark.parametrize("dtype", [F32, torch.bfloat16])
-def test_whole_functions(dtype):
-    """linear and matmul, on all layouts: what is answered is what the operation gives."""
-    shapes_ = [(3,), (2, 3), (1, 3), (2, 2, 3), (1, 2, 3), (2, 1, 2, 3), (0, 3), (2, 3, 3)]
-    operands = [made(s, dtype) for s in shapes_] + [made((3, 2), dtype).t(), made((2, 3, 2), dtype).transpose(1, 2), made((1, 3), dtype).expand(2, 3)]
-    weights = [made((4, 3), dtype), made((3, 4), dtype).t(), made((1, 3), dtype)]
-    calls = [(torch._C._nn.linear, (a, w, *more)) for a in operands for w in weights for more in ((), (made(w.shape[:1], dtype),), (None,))]
-    calls += [(torch.matmul, (a, b)) for a in operands for b in [*operands, *(o.mT for o in operands if o.dim() > 1)]]
-    answered = 0
-    for function, args in calls:
-        mode = CaptureMode()
-        fakes = [to_fake(mode, a) if isinstance(a, torch.Tensor) else a for a in args]
-        with mode:
-            got = layouts.whole(mode, function, fakes, {})
-        try:
-            expected = function(*args)
-        except RuntimeError:
-            assert got is NotImplemented
-            continue
-        if got is not NotImplemented:
-            answered += 1
-            assert facts(got) == facts(expected), (function, args)
-    assert answered > 20
-    with CaptureMode() as mode, torch.autocast("cpu"):
-        assert layouts.whole(mode, torch.matmul, [to_fake(mode, torch.ones(2, 2, 2))] * 2, {}) is NotImplemented

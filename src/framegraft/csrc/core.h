@@ -11,7 +11,7 @@ extern PyObject *fg_missing; /* the MISSING marker */
 
 /* -- tensors and global state (tensor.c) */
 typedef struct FgTensorSpec FgTensorSpec;
-extern PyTypeObject FgTensorSpec_Type, FgGlobalState_Type;
+extern PyTypeObject FgTensorSpec_Type, FgGlobalState_Type, FgPath_Type;
 int fg_tensor_matches(PyObject *spec, PyObject *value); /* 1, 0, or -1 with an error set */
 int fg_state_matches(PyObject *snapshot);
 /* *out: a size or stride; 0 where value is no tensor or has no such dimension, -1 with an error. */

@@ -12,7 +12,7 @@ from typing import Any
 from .source import GUARD_ACCESS, Source, pinned
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)  # not frozen: that makes each five times as dear
 class Guard:
     """One assumption: ``check(payload)`` holds for the object at ``source``; ``cause`` is the user's file:line."""
 
@@ -114,10 +114,11 @@ class GuardSet:
 
     def _found(self) -> list[Guard]:
         """Guards of presence where no other guard looks at the value, or at what is behind it."""
-        left = self._present.copy()
+        left, seen = self._present.copy(), set()
         for guard in self.guards:
             source: Source | None = guard.source if guard.check != "ABSENT" else guard.source.base
-            while left and source is not None:
+            while left and source is not None and source not in seen:
+                seen.add(source)
                 left.pop(source, None)
                 source = source.base
         return [Guard(source, "PRESENT", None, cause) for source, cause in left.items()]

@@ -13,6 +13,7 @@ import operator
 import types
 from typing import Any
 
+from .. import _native
 from ..bytecode.ir import Instruction
 
 
@@ -23,46 +24,18 @@ def instr(op: str, arg: Any = None, target: Instruction | None = None) -> Instru
     return inst
 
 
-_BY_IDENTITY = frozenset(("CONST", "PYCALL", "PROXIED"))  # accessors whose key is an object
-
-
-class Source:
+class Source(_native.Path):
     """One step of a path: ``base`` (None for roots), the guard accessor ``access`` and its argument ``key``.
 
-    Hashable by value; two equal sources name the same object at frame entry.
+    Hashable by value (of keys that are objects pinned, or called: by identity); two equal sources name the same object at
+    frame entry.
     """
 
-    __slots__ = ("base", "access", "key", "_hash", "_name")
-
-    def __init__(self, access: str, key: Any = None, base: Source | None = None) -> None:
-        self.base = base
-        self.access = access
-        self.key = key
-        self._name: str | None = None
-        self._hash = hash((access, id(key) if access in _BY_IDENTITY else (type(key), key), base))
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Source) or self._hash != other._hash or self.access != other.access:
-            return False
-        if self.access in _BY_IDENTITY:
-            same_key = self.key is other.key
-        else:
-            same_key = type(self.key) is type(other.key) and self.key == other.key
-        return same_key and self.base == other.base
+    __slots__ = ()
+    base: Source | None
 
     def __repr__(self) -> str:
         return self.name
-
-    def root(self) -> Source:
-        source = self
-        while source.base is not None:
-            source = source.base
-        return source
 
     @property
     def name(self) -> str:
@@ -71,9 +44,6 @@ class Source:
         if name is None:
             name = self._name = _NAMES[self.access](self)
         return name
-
-    def child(self, access: str, key: Any = None) -> Source:
-        return Source(access, key, self)
 
     def item(self, sequence: Any, index: int) -> Source:
         """Item ``index`` of the list or tuple at this source, whatever ``__getitem__`` its class has."""

@@ -238,6 +238,19 @@ class Blocks:
             fresh.add(id(new))
         return True
 
+    def _place_of(self, pattern: Pattern, node: int, value: Any, places: dict[Source, Source]) -> Source:
+        """Where the trace knows ``value`` from, which is also at ``node``: below this module too, or elsewhere."""
+        other = pattern.aliases.get(node)
+        return self.state.by_id[id(value)].source if other is None else self._below(pattern.sources[other], places)
+
+    def _below(self, before: Source, places: dict[Source, Source]) -> Source:
+        """The place below this module that is like ``before`` below the first one."""
+        place = places.get(before)
+        if place is None:
+            assert before.base is not None
+            place = places[before] = Source(before.access, before.key, self._below(before.base, places))
+        return place
+
     def _guard(self, pattern: Pattern, values: list[Any], source: Source, pairs: Pairs) -> None:
         """The second module's guards, and notes of where its objects are."""
         state, first = self.state, pattern.sources[0]
@@ -245,13 +258,13 @@ class Blocks:
         shared: set[Source] = set()  # objects that both have, and what is below them: it has been guarded
         for node in range(1, len(values)):
             old, new, before, tracked = pattern.values[node], values[node], pattern.sources[node], pattern.tracked[node]
-            assert before.base is not None
-            place = places[before] = Source(before.access, before.key, places[before.base])
+            place = self._below(before, places)
             if before.base in shared:
                 shared.add(before)
             elif node in pattern.aliases or tracked and new is old:
                 shared.add(before)
-                state.guards.add(place, "ALIAS", (place, state.by_id[id(new)].source))
+                if (known := self._place_of(pattern, node, new, places)) != place:
+                    state.guards.add(place, "ALIAS", (place, known))
             elif tracked and not isinstance(new, torch.Tensor):
                 state.by_id[id(new)] = LazyVariable(new, place)
                 state.keep_alive.append(new)

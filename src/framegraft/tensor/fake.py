@@ -21,6 +21,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from . import shapes
+from .twin import twin
 
 
 class _LazyTorch:
@@ -52,7 +53,7 @@ class CaptureConverter(FakeTensorConverter):
             return super().from_real_tensor(fake_mode, t, make_constant, *more, **named)
         fake = self._get_memo(t)
         if fake is None:
-            fake = _fake_base(fake_mode, t, t if make_constant else None)
+            fake = _fake_base(fake_mode, t, constant=t if make_constant else None)
             self.set_tensor_memo(t, fake)
         if make_constant:
             self.add_constant_storage_mapping(fake)
@@ -85,6 +86,7 @@ class CaptureMode(FakeTensorMode):
         self.nt_tensor_id_initial_count = nested._tensor_id_counter
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
         self.has_unbacked = False  # some size may be unknown even in this call
+        self.twins: dict[torch.device, dict[str, Any]] = {}  # twin.py's
         self.random = False  # whether an operation drew random numbers
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
@@ -194,8 +196,12 @@ def to_fake(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     known = memo._get_memo(tensor)
     if known is not None:
         return known
-    with torch.inference_mode(tensor.is_inference()), _outside_of_transforms():
-        fake = _fake_view(mode, tensor, extents) if tensor._is_view() else _fake_base(mode, tensor, extents=extents)
+    make = _fake_view if tensor._is_view() else _fake_base
+    if tensor.is_inference() is torch.is_inference_mode_enabled() and _FUNCTORCH.maybe_current_level() is None:
+        fake = make(mode, tensor, extents)
+    else:  # the contexts cost more than the fake tensor
+        with torch.inference_mode(tensor.is_inference()), _outside_of_transforms():
+            fake = make(mode, tensor, extents)
     if type(tensor) is torch.nn.Parameter:
         fake._is_param = True
     if getattr(tensor, "_is_buffer", False):
@@ -225,16 +231,18 @@ def _unguarded(mode: Any, extents: Any) -> Any:
     return contextlib.nullcontext() if extents is None else mode.shape_env.suppress_guards()
 
 
-def _fake_base(mode: Any, tensor: torch.Tensor, constant: torch.Tensor | None = None, extents: Any = None) -> Any:
+def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: torch.Tensor | None = None) -> Any:
     size, stride = _extents(tensor, extents)
     with no_dispatch(), _unguarded(mode, extents):
         meta = torch.empty_strided(size, stride, dtype=tensor.dtype, device="meta")
         real_bytes = tensor.untyped_storage().nbytes()
         if tensor.storage_offset() or extents is None and meta.untyped_storage().nbytes() != real_bytes:
             meta.set_(torch.UntypedStorage(real_bytes, device="meta"), tensor.storage_offset(), size, stride)
-        torch._C._set_conj(meta, tensor.is_conj())
-        torch._C._set_neg(meta, tensor.is_neg())
-        fake = FakeTensor(mode, meta, tensor.device, constant)
+        if tensor.is_conj():
+            torch._C._set_conj(meta, True)
+        if tensor.is_neg():
+            torch._C._set_neg(meta, True)
+        fake = twin(mode, meta, tensor.device) if constant is None else FakeTensor(mode, meta, tensor.device, constant)
     if tensor.requires_grad:
         fake.requires_grad = True
         if not tensor.is_leaf:
@@ -246,7 +254,7 @@ def _fake_view(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     """Views share requires_grad and version with their base, so they must be views of one fake base, too."""
     base: Any = to_fake(mode, tensor._base)  # type: ignore[arg-type]
     if base.dtype != tensor.dtype or base.is_conj() != tensor.is_conj() or base.is_neg() != tensor.is_neg():
-        return _fake_base(mode, tensor, extents=extents)  # view_as_real, view(dtype), conj(): as if it were no view
+        return _fake_base(mode, tensor, extents)  # view_as_real, view(dtype), conj(): as if it were no view
     place = (*_extents(tensor, extents), tensor.storage_offset())
     with _unguarded(mode, extents):
         return _view_of(mode, base, tensor, place)

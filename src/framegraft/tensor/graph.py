@@ -41,6 +41,7 @@ class OutputGraph:
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
         self._last_placeholder: Any = None
+        self._names: dict[Any, str] = {}  # what nodes are named after their targets
         self.call_count = 0
         self.switches = 0  # nodes that change torch's modes
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
@@ -132,7 +133,16 @@ class OutputGraph:
         self.call_count += 1
         if self.body is not None:
             args, kwargs = torch.fx.map_arg((args, kwargs), self.body.own)  # type: ignore[assignment]
-        return self.graph.create_node(kind, target, args, kwargs)
+        graph = self.graph
+        name = self._names.get(target)
+        if name is None:
+            name = self._names[target] = graph._target_to_str(target)
+        # Arguments come later: create_node() walks through them with pytree, in search of numbers that we never pass.
+        node = graph.create_node(kind, target, name=name)
+        node.args = args
+        if kwargs:
+            node.kwargs = kwargs
+        return node
 
     def _is_changed(self, fake: Any, version: int) -> bool:
         return version < 0 or fake._version != version
@@ -185,9 +195,12 @@ class _Here:
         return None
 
 
+_OTHERS = re.compile(r"[\W_]+")
+
+
 def placeholder_name(source: Source) -> str:
     if source.access == "ARG":
         name = source.key[1]
         name = name.replace(".", "_")  # the variable of an inlined comprehension
         return "self_" if name == "self" else name  # forward() of the graph has a self of its own
-    return re.sub(r"_+", "_", re.sub(r"\W", "_", source.name)).strip("_") or "t"
+    return _OTHERS.sub("_", source.name).strip("_") or "t"

@@ -7,7 +7,6 @@ torch's own kernel: it computes sizes and strides, and touches no data. Products
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import torch
@@ -15,12 +14,14 @@ import torch._prims_common as prims
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
+from .twin import fresh, twin
+
 aten = torch.ops.aten
 _NUMBERS = frozenset((int, bool, float, type(None)))
-_FLOATS = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
+FLOATS = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
 
 
-def _is_plain(mode: Any, value: Any) -> bool:
+def is_plain(mode: Any, value: Any) -> bool:
     """A strided fake of a CPU tensor, of known sizes and unknown contents."""
     return (type(value) is FakeTensor and value.fake_mode is mode and value.constant is None and value.fake_device.type == "cpu"
             and value.layout is torch.strided and not value._has_symbolic_sizes_strides)
@@ -33,122 +34,81 @@ def _is_number(value: Any) -> bool:
 def _viewing(func: Any) -> Any:
     def rule(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         source = args[0]
-        if not _is_plain(mode, source) or not all(map(_is_number, args[1:])) or not all(map(_is_number, kwargs.values())):
+        if not is_plain(mode, source) or not all(map(_is_number, args[1:])) or not all(map(_is_number, kwargs.values())):
             return NotImplemented
         device = source.fake_device
         try:
             with no_dispatch():
                 made = func(*args, **kwargs)
                 if isinstance(made, torch.Tensor):
-                    return FakeTensor(mode, made, device)
-                return [FakeTensor(mode, part, device) for part in made]
+                    return twin(mode, made, device)
+                return [twin(mode, part, device) for part in made]
         except (RuntimeError, IndexError, ValueError):
             return NotImplemented  # torch words the error
 
     return rule
 
 
-def _fresh(mode: Any, shape: Any, like: FakeTensor) -> FakeTensor:
-    with no_dispatch():
-        return FakeTensor(mode, torch.empty(shape, dtype=like.dtype, device="meta"), like.fake_device)
+def fresh_like(mode: Any, shape: Any, like: FakeTensor) -> FakeTensor:
+    return fresh(mode, shape, like.dtype, like.fake_device)
 
 
-def _operands(mode: Any, tensors: tuple[Any, ...], rank: int) -> bool:
+def operands(mode: Any, tensors: tuple[Any, ...], rank: int) -> bool:
     """Whether these are plain floats of one dtype, the last two with ``rank`` dimensions."""
     dtype = tensors[-1].dtype
-    return dtype in _FLOATS and all(_is_plain(mode, t) and t.dtype is dtype for t in tensors) and all(t.dim() == rank for t in tensors[-2:])
+    return dtype in FLOATS and all(is_plain(mode, t) and t.dtype is dtype for t in tensors) and all(t.dim() == rank for t in tensors[-2:])
 
 
 def _product(rank: int) -> Any:
     """mm (rank 2) and bmm (rank 3)."""
 
     def rule(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-        if kwargs or len(args) != 2 or type(args[1]) is not FakeTensor or not _operands(mode, args, rank):
+        if kwargs or len(args) != 2 or type(args[1]) is not FakeTensor or not operands(mode, args, rank):
             return NotImplemented
         a, b = args
         if a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2]:
             return NotImplemented
-        return _fresh(mode, (*a.shape[:-1], b.shape[-1]), a)
+        return fresh_like(mode, (*a.shape[:-1], b.shape[-1]), a)
 
     return rule
 
 
 def _addmm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    if kwargs or len(args) != 3 or type(args[2]) is not FakeTensor or not _operands(mode, args, 2):
+    if kwargs or len(args) != 3 or type(args[2]) is not FakeTensor or not operands(mode, args, 2):
         return NotImplemented
     bias, a, b = args
     shape = (a.shape[0], b.shape[1])
     if a.shape[1] != b.shape[0] or tuple(bias.shape) not in (shape, shape[1:]):
         return NotImplemented
-    return _fresh(mode, shape, a)
-
-
-def _linear(mode: Any, args: list[Any], kwargs: dict) -> Any:
-    """y = x A^T + b: torch takes four operations for it."""
-    if kwargs or len(args) not in (2, 3) or type(args[1]) is not FakeTensor:
-        return NotImplemented
-    source, weight = args[:2]
-    bias = args[2] if len(args) == 3 else None
-    given = (weight, source) if bias is None else (bias, weight, source)
-    dtype = weight.dtype
-    if dtype not in _FLOATS or not all(_is_plain(mode, t) and t.dtype is dtype for t in given):
-        return NotImplemented
-    if weight.dim() != 2 or source.dim() < 2 or source.shape[-1] != weight.shape[1] or not source.is_contiguous() or not source.numel():
-        return NotImplemented
-    if bias is not None and tuple(bias.shape) != (weight.shape[0],):
-        return NotImplemented
-    return _fresh(mode, (*source.shape[:-1], weight.shape[0]), source)
-
-
-def _matmul(mode: Any, args: list[Any], kwargs: dict) -> Any:
-    """Batches of matrices, of one batch shape."""
-    if kwargs or len(args) != 2 or type(args[1]) is not FakeTensor or args[1].dim() < 3 or not _operands(mode, tuple(args), args[1].dim()):
-        return NotImplemented
-    a, b = args
-    if a.shape[-1] != b.shape[-2] or a.shape[:-2] != b.shape[:-2] or not a.numel() or not b.numel():
-        return NotImplemented
-    return _fresh(mode, (*a.shape[:-1], b.shape[-1]), a)
-
-
-_WHOLE: dict[Any, Any] = {torch.nn.functional.linear: _linear, torch.matmul: _matmul, operator.matmul: _matmul}
-
-
-def whole(mode: Any, target: Any, args: list[Any], kwargs: dict) -> Any:
-    """The fake result of a function that torch makes of several operations; only where no gradient and no cast is at work."""
-    rule = _WHOLE.get(target)
-    if rule is None or torch.is_autocast_enabled("cpu"):
-        return NotImplemented
-    if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
-        return NotImplemented
-    return rule(mode, args, kwargs)
+    return fresh_like(mode, shape, a)
 
 
 def _clone(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     source, form = args[0], kwargs.get("memory_format")
-    if len(args) != 1 or not _is_plain(mode, source) or set(kwargs) - {"memory_format"}:
+    if len(args) != 1 or not is_plain(mode, source) or set(kwargs) - {"memory_format"}:
         return NotImplemented
     plain = source.stride() == prims.make_contiguous_strides_for(source.shape)
     if form is not torch.contiguous_format and (form not in (None, torch.preserve_format) or not plain):
         return NotImplemented
-    return _fresh(mode, source.shape, source)
+    return fresh_like(mode, source.shape, source)
 
 
 def _softmax(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    if kwargs or len(args) != 3 or args[2] or not _is_plain(mode, args[0]) or args[0].dtype not in _FLOATS:
+    if kwargs or len(args) != 3 or args[2] or not is_plain(mode, args[0]) or args[0].dtype not in FLOATS:
         return NotImplemented
     source, dim = args[0], args[1]
     if not source.is_contiguous() or not source.dim() or not -source.dim() <= dim < source.dim():
         return NotImplemented
-    return _fresh(mode, source.shape, source)
+    return fresh_like(mode, source.shape, source)
 
 
 def _embedding(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    if len(args) < 2 or not _is_plain(mode, args[0]) or not _is_plain(mode, args[1]):
+    if len(args) < 2 or not is_plain(mode, args[0]) or not is_plain(mode, args[1]):
         return NotImplemented
     weight, indices = args[:2]
     if weight.dim() != 2 or indices.dtype not in (torch.int64, torch.int32):
         return NotImplemented
-    return _fresh(mode, (*indices.shape, weight.shape[1]), weight)
+    return fresh_like(mode, (*indices.shape, weight.shape[1]), weight)
 
 
 def _convolution(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
@@ -157,7 +117,7 @@ def _convolution(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     source, weight, bias, stride, padding, dilation, transposed, output_padding, groups = args
     rank = weight.dim()
     given = (source, weight) if bias is None else (bias, source, weight)
-    if transposed or any(output_padding) or rank not in (3, 4) or not _operands(mode, given, rank):
+    if transposed or any(output_padding) or rank not in (3, 4) or not operands(mode, given, rank):
         return NotImplemented
     spatial = rank - 2
     lists = (stride, padding, dilation)
@@ -172,7 +132,7 @@ def _convolution(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
              for n, k, s, p, d in zip(source.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)]
     if min(sizes) <= 0:
         return NotImplemented
-    return _fresh(mode, (source.shape[0], weight.shape[0], *sizes), source)
+    return fresh_like(mode, (source.shape[0], weight.shape[0], *sizes), source)
 
 
 def _only_contiguous(t: FakeTensor) -> bool:
@@ -192,6 +152,3 @@ def rules() -> dict[Any, Any]:
              aten.detach.default, aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.diagonal.default,
              aten.unfold.default)
     return table | {func: _viewing(func) for func in views}
-
-
-__all__ = ["rules", "whole"]

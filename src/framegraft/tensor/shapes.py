@@ -17,6 +17,7 @@ from torch.autograd.graph import increment_version
 from torch.utils._mode_utils import no_dispatch
 
 from . import layouts
+from .twin import fresh, twin
 
 aten = torch.ops.aten
 _PLAIN = (bool, int, float)
@@ -94,7 +95,7 @@ def _fresh(mode: Any, tensors: list[FakeTensor], dtype: torch.dtype) -> Any:
         else:
             stand_ins = [torch.empty_strided(t.shape, t.stride(), device="meta").expand(shape) for t in tensors if t.dim()]
             meta = torch.empty_strided(shape, prims.compute_elementwise_output_strides(*stand_ins), dtype=dtype, device="meta")
-        return FakeTensor(mode, meta, device)
+        return twin(mode, meta, device)
 
 
 def _plain_alpha(kwargs: dict) -> bool:
@@ -181,9 +182,8 @@ def _cat(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     around = (first.shape[:dim], first.shape[dim + 1 :], first.dtype)
     if any(t.dim() != rank or (t.shape[:dim], t.shape[dim + 1 :], t.dtype) != around for t in tensors):
         return NotImplemented
-    with no_dispatch():
-        shape = (*first.shape[:dim], sum(t.shape[dim] for t in tensors), *first.shape[dim + 1 :])
-        return FakeTensor(mode, torch.empty(shape, dtype=first.dtype, device="meta"), device)
+    shape = (*first.shape[:dim], sum(t.shape[dim] for t in tensors), *first.shape[dim + 1 :])
+    return fresh(mode, shape, first.dtype, device)
 
 
 def _masked_fill(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
@@ -208,9 +208,7 @@ def _stack(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     if device is None or not alike or not -rank <= dim < rank:
         return NotImplemented
     dim %= rank
-    with no_dispatch():
-        shape = (*first.shape[:dim], len(tensors), *first.shape[dim:])
-        return FakeTensor(mode, torch.empty(shape, dtype=first.dtype, device="meta"), device)
+    return fresh(mode, (*first.shape[:dim], len(tensors), *first.shape[dim:]), first.dtype, device)
 
 
 def _normalized(mode: Any, args: tuple[Any, ...], shape: Any) -> Any:
@@ -223,9 +221,7 @@ def _normalized(mode: Any, args: tuple[Any, ...], shape: Any) -> Any:
     wide = source.dtype in (torch.float32, torch.float64) and all(t.dtype is source.dtype for t in tensors)
     if not wide or device is None or device.type != "cpu" or not source.is_contiguous() or not source.numel():
         return NotImplemented
-    with no_dispatch():
-        sizes = (source.shape, shape, shape)
-        return tuple(FakeTensor(mode, torch.empty(s, dtype=source.dtype, device="meta"), device) for s in sizes)
+    return tuple(fresh(mode, sizes, source.dtype, device) for sizes in (source.shape, shape, shape))
 
 
 def _layer_norm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
@@ -233,7 +229,7 @@ def _layer_norm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         return NotImplemented
     source, inner = args[0], tuple(args[1])
     outer = source.dim() - len(inner)
-    if outer < 0 or source.shape[outer:] != inner or any(t is not None and not _same(t.shape, inner) for t in args[2:4]):
+    if not inner or outer < 0 or source.shape[outer:] != inner or any(t is not None and not _same(t.shape, inner) for t in args[2:4]):
         return NotImplemented
     return _normalized(mode, (source, *args[2:4]), (*source.shape[:outer], *(1 for _ in inner)))
 
@@ -260,15 +256,14 @@ def _reduction(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     rank, device = source.dim(), _device(tensors)
     dims, keep = (*args[1:], None, False)[:2] if len(args) < 3 else args[1:3]
     dims = (dims,) if type(dims) is int else dims or range(rank)
-    plain = source.dtype.is_floating_point and source.is_contiguous() and source.numel() and rank and device is not None
-    if not plain or any(not -rank <= d < rank for d in dims):
+    plain = source.dtype.is_floating_point and source.is_contiguous() and source.numel() and rank
+    if not plain or device is None or any(not -rank <= d < rank for d in dims):
         return NotImplemented
     gone = {d % rank for d in dims}
     if len(gone) != len(dims):
         return NotImplemented
     shape = [1 if i in gone else n for i, n in enumerate(source.shape) if keep or i not in gone]
-    with no_dispatch():
-        return FakeTensor(mode, torch.empty(shape, dtype=source.dtype, device="meta"), device)
+    return fresh(mode, shape, source.dtype, device)
 
 
 def _table() -> dict[Any, _Rule]:

@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import layouts, numpy, symbolic
+from . import numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -321,18 +321,17 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
-    before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
+    before: list[tuple[TensorVariable, tuple]] = []
     caught = note_errors(state, name, _may_raise(target))
     try:
-        mode = state.graph.mode
-        with state.graph.propagating():
-            result = layouts.whole(mode, target, fake_args, fake_kwargs) if mode.shape_env is None else NotImplemented
-            if result is not NotImplemented:
-                pass
-            elif kind == "call_method":
-                result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
-            else:
-                result = target(*fake_args, **fake_kwargs)
+        result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
+        if result is NotImplemented:
+            before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
+            with state.graph.propagating():
+                if kind == "call_method":
+                    result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
+                else:
+                    result = target(*fake_args, **fake_kwargs)
     except PROPAGATION_ERRORS as error:
         raise not_propagated(name, error) from None
     state.dirty += 1
