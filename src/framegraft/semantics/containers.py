@@ -401,7 +401,7 @@ def index_of(tx: Any, key: VariableTracker, what: str = "") -> int:
         raise GraphBreak("untraceable_call", "an instance of a subclass of int as an index")
     method = attributes.special_method(tx, key, "__index__")
     if method is None or isinstance(key, TensorVariable):
-        raise GraphBreak("tensor_item" if isinstance(key, TensorVariable) else "untraceable_call", f"a {key.python_type().__name__} as an index")
+        raise GraphBreak("tensor_item" if isinstance(key, TensorVariable) else "untraceable_call", "something else as an index")
     return index_of(tx, realize(calls.call(tx, method, [], {}), tx.state), what)
 
 
