@@ -1,5 +1,6 @@
 """Every test starts with empty caches, the default settings but ``raise_internal_errors``, and a fixed seed."""
 
+import builtins
 import contextlib
 import pathlib
 import random
@@ -11,6 +12,8 @@ import framegraft
 from framegraft import config, log
 
 torch.set_num_threads(1)
+# Its syntax is CPython 3.11's.
+collect_ignore = [] if hasattr(builtins, "ExceptionGroup") else ["lang/test_exception_groups.py"]
 
 
 def pytest_addoption(parser):

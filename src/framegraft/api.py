@@ -17,7 +17,7 @@ from .run import convert as converter
 from .run import recompiles, records, skip, stance
 from .run.codes import CodeTable
 from .run.names import InstalledName
-from .semantics import attributes, calls
+from .semantics import calls, instances
 from .semantics.wrapping import wrap_constant
 from .tensor import marks
 from .tensor.torchops import run_node
@@ -290,7 +290,7 @@ calls.SKIP[0] = _refuse_disabled
 
 
 def _module_inside(tx: Any, compiled: Any) -> Any:
-    found = attributes.module_table_entry(tx, compiled, "_modules", "_orig_mod")
+    found = instances.module_table_entry(tx, compiled, "_modules", "_orig_mod")
     assert found is not None
     return found
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import dis
+import inspect
 import types
 
 import pytest
@@ -80,7 +81,7 @@ def test_inspection_of_suspended_generators():
     gen = remade(delegate)(lambda x: None)
     assert gen.gi_yieldfrom is None and gen.gi_frame.f_lineno
     next(gen)
-    assert isinstance(gen.gi_yieldfrom, types.GeneratorType) and gen.gi_suspended
+    assert isinstance(gen.gi_yieldfrom, types.GeneratorType) and inspect.getgeneratorstate(gen) == inspect.GEN_SUSPENDED
 
 
 def test_generator_expressions_and_nesting():

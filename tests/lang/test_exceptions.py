@@ -133,15 +133,6 @@ def test_reraise(x):
 
 
 @differential()
-def test_notes(x):
-    error = ValueError("with notes")
-    error.add_note("one")
-    error.add_note("two")
-    x = x + 1
-    raise error
-
-
-@differential()
 def test_finally_runs_on_return(x):
     log = []
     y = guarded(x, log)
@@ -282,18 +273,6 @@ def test_raise_class_and_wrong_value(x):
     except RuntimeError as error:
         out.append(str(error))
     return x, out
-
-
-@differential()
-def test_except_star(x):
-    log = []
-    try:
-        raise ExceptionGroup("g", [ValueError(1), KeyError(2), ValueError(3)])
-    except* ValueError as group:
-        log.append([e.args for e in group.exceptions])
-    except* KeyError as group:
-        log.append(len(group.exceptions))
-    return x + 1, log
 
 
 @differential()

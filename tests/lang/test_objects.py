@@ -115,7 +115,7 @@ class Number(enum.IntEnum):
     TWO = 2
 
 
-class Text(enum.StrEnum):
+class Text(getattr(enum, "StrEnum", enum.Enum)):  # since CPython 3.11
     WORD = "word"
 
 

@@ -44,8 +44,15 @@ def test_break_by_default(fn, calls):
     for args in calls:
         torch.testing.assert_close(compiled(*args), fn(*args))
     assert framegraft.stats()["graph_breaks"] >= 1
-    with pytest.raises(framegraft.exc.Unsupported):
-        framegraft.compile(fn, backend="eager", fullgraph=True)(*calls[0])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_whole_graphs_hold_what_the_data_decides(backend):
+    compiled = framegraft.compile(lambda x, n: (times_item(x, n), masked(x), n.repeat(3).tolist()), backend=backend, fullgraph=True)
+    for args in with_numbers(3, 4, 0):
+        expected = times_item(*args), masked(args[0]), [int(args[1])] * 3
+        torch.testing.assert_close(compiled(*args), expected, rtol=0, atol=0)
+    assert framegraft.stats()["graphs"] == 1
 
 
 def test_item(captured):

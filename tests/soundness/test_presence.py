@@ -99,7 +99,8 @@ def test_code_of_the_program_that_guards_run():
 
     try:
         # Framegraft needs iter(), too: frames that it cannot capture meanwhile run as they are.
-        with warnings.catch_warnings(action="ignore"), framegraft.config.patch(raise_internal_errors=False), framegraft.optimize("eager"):
+        with warnings.catch_warnings(), framegraft.config.patch(raise_internal_errors=False), framegraft.optimize("eager"):
+            warnings.simplefilter("ignore")
             for _ in range(3):
                 assert reduced("xyz") == (original, ("",))
     finally:

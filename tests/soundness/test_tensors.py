@@ -251,3 +251,16 @@ def test_signs_of_complex_zeros(C):
     c = C(lambda x, v: (x * v, x + v))
     values = (1j, 0j, -0j, complex(0.0, -0.0), complex(-0.0, 1), complex(0, -2), complex(1, float("inf")), complex(float("nan"), 0), 2 - 3j)
     return [[repr(t.tolist()) for t in c(X(), v)] for v in values]
+
+
+@probe
+def test_leaf_changed_in_place_in_a_try(C):
+    def f(x):
+        try:
+            x.masked_fill_(x > 1, 0.0)
+        except RuntimeError:
+            return x + 10
+        return x + 1
+
+    g, x = C(f), X().requires_grad_()
+    return g(x.clone()), g(x), g(x.clone()), g(x[:2]), g(x.clone()[:2]), g(x)

@@ -116,7 +116,7 @@ class Checked(torch.fx.Interpreter):
         fake = n.meta.get("example_value")
         if n.op in ("call_function", "call_method") and isinstance(result, torch.Tensor) and isinstance(fake, torch.Tensor):
             mine, real = facts_of(fake), facts_of(result)
-            if mine != real:
+            if mine != _known(real, mine):
                 self.wrong.append(f"{getattr(n.target, '__name__', n.target)}: fake {mine}, real {real}")
         return result
 
@@ -124,8 +124,15 @@ class Checked(torch.fx.Interpreter):
 def facts_of(t: torch.Tensor) -> tuple:
     if t.layout != torch.strided or t.is_nested:
         return str(t.dtype), str(t.layout)
-    sizes = tuple(s if type(s) is int else "?" for s in t.shape)
-    return str(t.dtype), sizes, tuple(t.stride()), t.storage_offset(), str(t.device), t.is_conj(), t.is_neg()
+    numbers = tuple(n if type(n) is int else "?" for n in (*t.shape, *t.stride(), t.storage_offset()))
+    return str(t.dtype), numbers, str(t.device), t.is_conj(), t.is_neg()
+
+
+def _known(facts: tuple, pattern: tuple) -> tuple:
+    """The facts without the numbers that are symbols in ``pattern``."""
+    if len(facts) != len(pattern) or len(facts) < 3 or len(facts[1]) != len(pattern[1]):
+        return facts
+    return (facts[0], tuple("?" if p == "?" else n for n, p in zip(facts[1], pattern[1], strict=True)), *facts[2:])
 
 
 def copied(args: Any) -> Any:

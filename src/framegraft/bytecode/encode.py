@@ -69,6 +69,7 @@ class Layout:
     def __init__(
         self, locals_: Collection[str], params: Collection[str], cells: tuple, frees: tuple, no_make_cell: Collection[str], flags: int
     ) -> None:
+        self.locals = locals_
         self.params = params
         self.flags = flags
         self.cells = cells
@@ -124,10 +125,10 @@ def encode(
     consts = Pool(template.co_consts[:1] if template.co_flags & _OPTIMIZED else ())
     names = Names()
     made = VERSION.assemble(body, Layout(varnames, params, cells, frees, no_make_cell, flags), consts, names, first)
-    return template.replace(
-        co_argcount=counts[0], co_posonlyargcount=counts[1], co_kwonlyargcount=counts[2], co_nlocals=len(varnames),
-        co_stacksize=made.stacksize, co_flags=flags, co_code=made.code, co_consts=tuple(consts.items),
-        co_names=tuple(names.index), co_varnames=varnames, co_name=template.co_name if name is None else name,
-        co_qualname=template.co_qualname if qualname is None else qualname, co_firstlineno=first,
-        co_linetable=made.linetable, co_exceptiontable=made.exceptiontable, co_freevars=frees, co_cellvars=cells,
-    )
+    fields = {
+        "co_argcount": counts[0], "co_posonlyargcount": counts[1], "co_kwonlyargcount": counts[2], "co_nlocals": len(varnames),
+        "co_flags": flags, "co_consts": tuple(consts.items), "co_names": tuple(names.index), "co_varnames": varnames,
+        "co_name": template.co_name if name is None else name, "co_firstlineno": first, "co_freevars": frees, "co_cellvars": cells,
+        "co_qualname": VERSION.qualname(template) if qualname is None else qualname,
+    }
+    return VERSION.replace(template, **{**fields, **made._asdict()})

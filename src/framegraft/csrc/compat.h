@@ -5,8 +5,8 @@
 #include <Python.h>
 #include <frameobject.h>
 #include <stdbool.h>
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030E0000
-#error "framegraft supports CPython 3.11 to 3.13"
+#if PY_VERSION_HEX < 0x030A0000 || PY_VERSION_HEX >= 0x030E0000
+#error "framegraft supports CPython 3.10 to 3.13"
 #endif
 #ifdef Py_GIL_DISABLED
 #error "framegraft does not support free-threaded builds of CPython"
@@ -18,18 +18,62 @@
 #endif
 #define Py_BUILD_CORE
 #define Py_BUILD_CORE_MODULE
+#if PY_VERSION_HEX >= 0x030B0000
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
+#else
+#include <internal/pycore_interp.h>
+#endif
 #if PY_VERSION_HEX >= 0x030D0000
 #include <internal/pycore_ceval.h>
 #include <internal/pycore_traceback.h>
 #endif
 #undef Py_BUILD_CORE
 
+#if PY_VERSION_HEX >= 0x030B0000
 typedef struct _PyInterpreterFrame FgFrame;
 #define FG_FRAME_LOCALS(f) ((f)->localsplus)
 #define FG_CODE_NAME_AT(c, i) PyTuple_GET_ITEM((c)->co_localsplusnames, (i))
-#if PY_VERSION_HEX >= 0x030D0000
+/* The argument in a frame that has not begun, borrowed; NULL for none. */
+static inline PyObject *fg_frame_argument(FgFrame *f, Py_ssize_t i)
+{
+    return f->localsplus[i];
+}
+#else
+#define Py_TPFLAGS_MANAGED_DICT 0
+#define FG_BLOCK_STACK /* who handles exceptions is told by blocks, and an exception takes three entries of the stack */
+typedef struct _frame FgFrame;
+#define FG_CODE_NAME_AT(c, i) PyTuple_GET_ITEM((c)->co_varnames, (i))
+#define FG_FRAME_CODE(f) ((f)->f_code)
+#define FG_FRAME_AT_START(f) ((f)->f_lasti == -1)
+/* Arguments that are cells have been put there already. */
+static inline PyObject *fg_frame_argument(FgFrame *f, Py_ssize_t i)
+{
+    PyCodeObject *code = f->f_code;
+    if (f->f_localsplus[i] || !code->co_cell2arg)
+        return f->f_localsplus[i];
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(code->co_cellvars); k++)
+        if (code->co_cell2arg[k] == i)
+            return PyCell_GET(f->f_localsplus[code->co_nlocals + k]);
+    return NULL;
+}
+/* Frames do not know their function: one that does the same. */
+static inline PyFunctionObject *fg_frame_function(FgFrame *f)
+{
+    PyCodeObject *code = f->f_code;
+    Py_ssize_t n = PyTuple_GET_SIZE(code->co_freevars);
+    PyObject **cells = f->f_localsplus + code->co_nlocals + PyTuple_GET_SIZE(code->co_cellvars);
+    PyObject *fn = PyFunction_New((PyObject *)code, f->f_globals), *closure = fn && n ? PyTuple_New(n) : NULL;
+    for (Py_ssize_t i = 0; closure && i < n; i++)
+        PyTuple_SET_ITEM(closure, i, Py_NewRef(cells[i]));
+    if (n && (!closure || PyFunction_SetClosure(fn, closure) < 0))
+        Py_CLEAR(fn);
+    Py_XDECREF(closure);
+    return (PyFunctionObject *)fn;
+}
+#endif
+#if PY_VERSION_HEX < 0x030B0000
+#elif PY_VERSION_HEX >= 0x030D0000
 #define FG_FRAME_CODE(f) ((PyCodeObject *)(f)->f_executable)
 #define FG_FRAME_AT_START(f) ((f)->instr_ptr == _PyCode_CODE(FG_FRAME_CODE(f)))
 #else
@@ -37,7 +81,7 @@ typedef struct _PyInterpreterFrame FgFrame;
 #define FG_FRAME_AT_START(f) ((f)->prev_instr == _PyCode_CODE((f)->f_code) - 1)
 #endif
 #if PY_VERSION_HEX >= 0x030C0000
-#define FG_FRAME_FUNC(f) ((PyFunctionObject *)(f)->f_funcobj)
+#define FG_FRAME_FUNC(f) ((f)->f_funcobj)
 #define FG_REQUEST_EXTRA PyUnstable_Eval_RequestCodeExtraIndex
 #define FG_GET_EXTRA PyUnstable_Code_GetExtra
 #define FG_SET_EXTRA PyUnstable_Code_SetExtra
@@ -46,6 +90,13 @@ typedef struct _PyInterpreterFrame FgFrame;
 #define FG_REQUEST_EXTRA _PyEval_RequestCodeExtraIndex
 #define FG_GET_EXTRA _PyCode_GetExtra
 #define FG_SET_EXTRA _PyCode_SetExtra
+#endif
+#ifndef FG_BLOCK_STACK
+/* The function of a frame; a new reference. */
+static inline PyFunctionObject *fg_frame_function(FgFrame *f)
+{
+    return (PyFunctionObject *)Py_NewRef((PyObject *)FG_FRAME_FUNC(f));
+}
 #endif
 
 /* Half of the frames that may be nested are used up. From 3.12 on, calls that an evaluator sees take of the C stack, too,
@@ -58,8 +109,10 @@ typedef struct _PyInterpreterFrame FgFrame;
 #if PY_VERSION_HEX >= 0x030C0000
 #define FG_RECURSION_LOW(t) \
     ((t)->py_recursion_remaining < (t)->py_recursion_limit / 2 || (t)->c_recursion_remaining < FG_C_LIMIT / 2)
-#else
+#elif PY_VERSION_HEX >= 0x030B0000
 #define FG_RECURSION_LOW(t) ((t)->recursion_remaining < (t)->recursion_limit / 2)
+#else
+#define FG_RECURSION_LOW(t) ((t)->recursion_depth > (t)->interp->ceval.recursion_limit / 2)
 #endif
 
 /* A frame that the evaluator has not evaluated but answered for. From 3.12 on it has to take it off the stack. */
@@ -126,5 +179,28 @@ static inline bool fg_dict_settle(PyObject *d)
 /* What a mappingproxy shows: its only field. */
 #define FG_PROXIED(p) (*(PyObject **)((PyObject *)(p) + 1))
 /* All keys are plain strings: looking one up runs no code of the user's. */
+#if PY_VERSION_HEX >= 0x030B0000
 #define FG_DICT_ALL_STR(d) (((PyDictObject *)(d))->ma_keys->dk_kind != DICT_KEYS_GENERAL)
+#else
+/* The beginning of a table of keys, whose layout is private: dicts with other keys share a function that looks keys up. */
+typedef struct {
+    Py_ssize_t refcnt, size;
+    void *lookup;
+} FgDictKeys;
+#define FG_DICT_LOOKUP(d) (((FgDictKeys *)((PyDictObject *)(d))->ma_keys)->lookup)
+static inline bool fg_dict_all_str(PyObject *d)
+{
+    static void *general;
+    if (!general) {
+        PyObject *other = PyDict_New();
+        if (!other || PyDict_SetItem(other, Py_None, Py_None) < 0)
+            PyErr_Clear();
+        else
+            general = FG_DICT_LOOKUP(other);
+        Py_XDECREF(other);
+    }
+    return general && FG_DICT_LOOKUP(d) != general;
+}
+#define FG_DICT_ALL_STR(d) fg_dict_all_str((PyObject *)(d))
+#endif
 #endif

@@ -93,6 +93,14 @@ PyObject *fg_call_apart(PyObject *callable, PyObject *first, PyObject *second);
 /* Ask miss(callee, args); a new Entry reference, NULL without an error for None. */
 FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n);
 
+/* -- exceptions being handled (handled.c) */
+#ifdef FG_BLOCK_STACK
+PyObject *fg_handle(PyObject *self, PyObject *exception);
+PyObject *fg_unhandle(PyObject *self, PyObject *before);
+PyObject *fg_as_three(PyObject *self, PyObject *exception);
+PyObject *fg_load_cell(PyObject *self, PyObject *args);
+#endif
+
 /* -- callables (function.c, callables.c) */
 extern PyTypeObject FgCompiledFunction_Type, FgShielded_Type, FgModuleCall_Type;
 #endif

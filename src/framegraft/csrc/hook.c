@@ -182,6 +182,32 @@ static PyObject *done(PyThreadState *ts, FgFrame *frame, PyObject *result)
     return result;
 }
 
+/* Whether the call is answered for: by an entry that fits or is made now, or by an error. */
+static bool captured(FgExtra *extra, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, PyObject **result)
+{
+    FgInputs inputs;
+    fg_inputs_init(&inputs);
+    *result = NULL;
+    shielded++; /* code of the program that guards run (an __eq__) would be guarded in its turn, without end */
+    FgEntry *entry = extra ? fg_lookup(extra, thread.ctx, fn, args, n, &inputs) : NULL;
+    shielded--;
+    if (!entry && extra && PyErr_Occurred())
+        return true;
+    if (!entry && thread.mode == FG_HOOK && thread.miss) {
+        entry = fg_ask(thread.miss, (PyObject *)fn, args, n);
+        if (entry && fg_entry_inputs(entry, fn, args, n, &inputs) < 0)
+            Py_CLEAR(entry);
+        if (!entry && PyErr_Occurred())
+            return true;
+    }
+    if (!entry)
+        return false;
+    *result = fg_entry_call(entry, fn, args, n, &inputs);
+    fg_inputs_clear(&inputs);
+    Py_DECREF(entry);
+    return true;
+}
+
 static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
 {
     PyCodeObject *code = FG_FRAME_CODE(frame);
@@ -199,34 +225,23 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     FgExtra *extra = fg_extra(code, false);
     if ((extra && extra->skip) || (!extra && thread.mode == FG_RUN_ONLY))
         return skip(ts, frame, throwing, extra);
-    PyFunctionObject *fn = FG_FRAME_FUNC(frame);
     Py_ssize_t n = fg_parameter_count(code);
     if (n > 255) /* more than any function that is worth capturing */
         return next(ts, frame, throwing);
     PyObject *args[256];
     for (Py_ssize_t i = 0; i < n; i++) {
-        args[i] = FG_FRAME_LOCALS(frame)[i];
+        args[i] = fg_frame_argument(frame, i);
         if (!args[i])
             return next(ts, frame, throwing);
     }
-    FgInputs inputs;
-    fg_inputs_init(&inputs);
-    shielded++; /* code of the program that guards run (an __eq__) would be guarded in its turn, without end */
-    FgEntry *entry = extra ? fg_lookup(extra, thread.ctx, fn, args, n, &inputs) : NULL;
-    shielded--;
-    if (!entry && extra && PyErr_Occurred())
+    PyFunctionObject *fn = fg_frame_function(frame);
+    if (!fn)
         return done(ts, frame, NULL);
-    if (!entry && thread.mode == FG_HOOK && thread.miss) {
-        entry = fg_ask(thread.miss, (PyObject *)fn, args, n);
-        if (entry && fg_entry_inputs(entry, fn, args, n, &inputs) < 0)
-            Py_CLEAR(entry);
-        if (!entry && PyErr_Occurred())
-            return done(ts, frame, NULL);
-    }
-    if (!entry)
-        return skip(ts, frame, throwing, fg_extra(code, false));
-    PyObject *result = fg_entry_call(entry, fn, args, n, &inputs);
-    fg_inputs_clear(&inputs);
-    Py_DECREF(entry);
-    return done(ts, frame, result);
+    PyObject *result;
+    if (!captured(extra, fn, args, n, &result))
+        result = skip(ts, frame, throwing, fg_extra(code, false));
+    else
+        result = done(ts, frame, result);
+    Py_DECREF(fn);
+    return result;
 }

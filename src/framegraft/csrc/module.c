@@ -12,8 +12,18 @@ static PyObject *generic_getattr(PyObject *self, PyObject *type)
     return PyBool_FromLong(((PyTypeObject *)type)->tp_getattro == PyObject_GenericGetAttr);
 }
 
+static PyObject *type_name(PyObject *self, PyObject *type)
+{
+    if (!PyType_Check(type)) {
+        PyErr_Format(PyExc_TypeError, "type must be a class, not %.200s", Py_TYPE(type)->tp_name);
+        return NULL;
+    }
+    return PyUnicode_FromString(((PyTypeObject *)type)->tp_name);
+}
+
 static PyMethodDef methods[] = {
     {"generic_getattr", generic_getattr, METH_O, "Whether a class's own slot for attributes is PyObject_GenericGetAttr."},
+    {"type_name", type_name, METH_O, "A class's name as the interpreter's own errors tell it: some in C with their module."},
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
     {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},
     {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},
@@ -27,6 +37,12 @@ static PyMethodDef methods[] = {
     {"is_skipped", fg_is_skipped, METH_O, "Whether a code object is never captured."},
     {"set_mode", fg_set_mode, METH_VARARGS, "set_mode(mode, ctx, miss) -> the old three; of this thread."},
     {"get_mode", fg_get_mode, METH_NOARGS, "(mode, ctx, miss) of this thread."},
+#ifdef FG_BLOCK_STACK
+    {"handle", fg_handle, METH_O, "The exception is being handled from now on; gives what was before."},
+    {"unhandle", fg_unhandle, METH_O, "Back to what handle() gave."},
+    {"as_three", fg_as_three, METH_O, "(type, value, traceback) of an exception."},
+    {"load_cell", fg_load_cell, METH_VARARGS, "load_cell(cell, name): what is in it, or an UnboundLocalError."},
+#endif
     {NULL, NULL, 0, NULL}};
 
 static PyTypeObject missing_type = {

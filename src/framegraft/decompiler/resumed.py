@@ -12,6 +12,7 @@ from itertools import pairwise
 from types import CodeType
 from typing import Any
 
+from ..bytecode.code import qualified_name
 from ..bytecode.decode import decode
 from ..bytecode.flow import NO_FALLTHROUGH, remove_unreachable, stack_depths, stack_use
 from ..bytecode.ir import ExceptionHandler, Instruction
@@ -19,7 +20,7 @@ from ..errors import DecompileError
 
 
 def is_resume(code: CodeType) -> bool:
-    return "<resume in " in (code.co_name[:11], code.co_qualname[:11])
+    return "<resume in " in (code.co_name[:11], qualified_name(code)[:11])
 
 
 def untangled(code: CodeType) -> Iterator[list[Instruction]]:

@@ -9,6 +9,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
+from ..bytecode.code import qualified_name
 from ..bytecode.encode import encode
 from ..bytecode.flow import renumber
 from ..bytecode.ir import Instruction
@@ -97,7 +98,7 @@ def function(code: Any, closure: tuple, defaults: tuple | None = None, kwdefault
              annotations: tuple = ()) -> FunctionType:
     """A function of the caller's globals with the very cells of ``closure``. ``annotations``: names and values in turn."""
     made = FunctionType(code, sys._getframe(1).f_globals, code.co_name, defaults, closure)
-    made.__qualname__ = code.co_qualname
+    made.__qualname__ = qualified_name(code)
     made.__kwdefaults__ = kwdefaults
     made.__annotations__ = dict(zip(annotations[::2], annotations[1::2], strict=True))
     return made

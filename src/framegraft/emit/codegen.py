@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .. import _native
+from ..bytecode.code import qualified_name, replace_code
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
 from ..interp.unwind import PreviousException
@@ -40,9 +41,10 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from ..semantics.functions import PartialVariable
+from ..semantics.constructors import PartialVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.methods import ViewVariable
+from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from ..tensor.torchops import StructVariable
 from .numbers import load_number
@@ -94,7 +96,7 @@ def complete_exception(made: BaseException, attrs: dict, cause: Any, context: An
 
 @functools.lru_cache(maxsize=1000)
 def _stub(code: types.CodeType) -> types.CodeType:
-    stub = _RAISE.replace(co_filename=code.co_filename, co_name=code.co_name, co_qualname=code.co_qualname,
+    stub = replace_code(_RAISE, co_filename=code.co_filename, co_name=code.co_name, co_qualname=qualified_name(code),
                           co_firstlineno=code.co_firstlineno)
     _native.set_skip(stub, None, True)
     return stub
@@ -259,7 +261,7 @@ class Codegen:
     def load_constant(self, tracker: ConstantVariable) -> None:
         value = tracker.value
         kind = type(value)
-        if kind in (int, float, str) and tracker.source is not None and not _small(value):
+        if kind in (*NUMBERS_AND_TEXTS, range) and tracker.source is not None and not _small(value):
             self.load_source(tracker.source)  # keeps the identity of the object
         elif kind in LITERALS:
             self.op("LOAD_CONST", value)
@@ -268,6 +270,7 @@ class Codegen:
             for part in (value.start, value.stop, value.step):
                 self.op("LOAD_CONST", part)
             self.call(3)
+            self.store_temp(tracker)
         elif kind is torch.Size:
             self.load_object(torch.Size)
             self.op("LOAD_CONST", tuple(value))
@@ -287,6 +290,17 @@ class Codegen:
         self.keep.append(tracker)
         self.op("COPY", 1)
         self.op("STORE_FAST", name)
+
+    def closed(self, tracker: VariableTracker, depth: int) -> bool:
+        """Whether what cannot change was built while its parts were, through a cycle: then that one stays, instead of the
+        ``depth`` parts on top of the stack."""
+        name = self.temps.get(id(tracker))
+        if name is None:
+            return False
+        for _ in range(depth):
+            self.op("POP_TOP")
+        self.op("LOAD_FAST", name)
+        return True
 
     def construct(self, tracker: VariableTracker) -> None:
         """Build an object that was born in the trace; it is named first, so that cycles close."""
@@ -383,6 +397,8 @@ def children(tracker: Any) -> list:
 
 def _tuple(cg: Codegen, t: TupleVariable) -> None:
     cg.load_many(t.items)
+    if cg.closed(t, len(t.items)):
+        return
     cg.op("BUILD_TUPLE", len(t.items))
     if t.items:
         cg.store_temp(t)
@@ -399,6 +415,7 @@ def _size(cg: Codegen, t: SizeVariable) -> None:
 def _slice(cg: Codegen, t: SliceVariable) -> None:
     cg.load_many(t.items)
     cg.op("BUILD_SLICE", 3)
+    cg.store_temp(t)
 
 
 def _dict(cg: Codegen, t: DictVariable) -> None:
@@ -418,6 +435,8 @@ def _dict(cg: Codegen, t: DictVariable) -> None:
 def _set(cg: Codegen, t: SetVariable) -> None:
     cg.load_object(t.cls)
     cg.load_many(list(t.items.values()))
+    if cg.closed(t, len(t.items) + 1):
+        return
     cg.op("BUILD_LIST", len(t.items))
     cg.call(1)
     cg.store_temp(t)
@@ -462,6 +481,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
     cg.load_object(t.cls)
     if isinstance(payload, TupleVariable):
         cg.load(payload)
+        if cg.closed(t, 3):
+            return
         cg.call(2)
     else:
         cg.call(1)
@@ -744,7 +765,7 @@ def _generator(cg: Codegen, t: GeneratorVariable) -> None:
     cg.load_object(t.frame.scope.real)
     cg.load_many(values)
     cg.op("BUILD_TUPLE", len(values))
-    for part in (t.started, t.finished, code.co_name, code.co_qualname):
+    for part in (t.started, t.finished, code.co_name, qualified_name(code)):
         cg.op("LOAD_CONST", part)
     cg.call(7)
     cg.store_temp(t)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._native import type_name
+from ..bytecode.code import qualified_name
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
     MISSING,
     NONE,
     CellVariable,
-    ConstantVariable,
     DictVariable,
     FunctionVariable,
     ListVariable,
@@ -21,7 +22,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import core
+from ..semantics import core, lookup
 from .frame import InstructionTranslator as Tx
 from .frame import origin_of, rule
 from .state import realize, unbound_error, user_error
@@ -270,8 +271,20 @@ def list_extend(tx: Tx, inst: Instruction) -> None:
     iterable = tx.pop()
     target = realize(tx.stack[-inst.arg], tx.state)
     assert isinstance(target, ListVariable)
-    target.items.extend(core.unpack_iterable(tx, iterable))
+    target.items.extend(_starred(tx, iterable))
     tx.state.mark_mutated(target)
+
+
+def _may_iterate(value: VariableTracker) -> bool:
+    return any(lookup.defines(value.python_type(), name) for name in ("__iter__", "__getitem__"))
+
+
+def _starred(tx: Tx, iterable: VariableTracker) -> list:
+    """The items of ``*iterable`` (CPython: LIST_EXTEND words the error where it is not iterable at all)."""
+    iterable = realize(iterable, tx.state)
+    if not _may_iterate(iterable):
+        raise UserRaise(user_error(TypeError, f"Value after * must be an iterable, not {type_name(iterable.python_type())}"))
+    return core.unpack_iterable(tx, iterable)
 
 
 @rule("SET_UPDATE")
@@ -293,8 +306,9 @@ def dict_update(tx: Tx, inst: Instruction) -> None:
 
 
 def _unpacked(tx: Tx, value: VariableTracker) -> list:
-    if isinstance(value, ConstantVariable) and not hasattr(value.value, "__iter__"):
-        raise UserRaise(user_error(TypeError, f"cannot unpack non-iterable {type(value.value).__name__} object"))
+    value = realize(value, tx.state)
+    if not _may_iterate(value):
+        raise UserRaise(user_error(TypeError, f"cannot unpack non-iterable {type_name(value.python_type())} object"))
     return core.unpack_iterable(tx, value)
 
 
@@ -318,26 +332,6 @@ def unpack_ex(tx: Tx, inst: Instruction) -> None:
         raise UserRaise(user_error(ValueError, text))
     end = len(items) - after
     tx.stack.extend(reversed([*items[:before], ListVariable(items[before:end]), *items[end:]]))
-
-
-@rule("JUMP")
-def jump(tx: Tx, inst: Instruction) -> None:
-    tx.jump(inst.target)
-
-
-@rule("POP_JUMP_IF")
-def pop_jump_if(tx: Tx, inst: Instruction) -> None:
-    value = tx.pop()
-    kind = inst.arg
-    if kind == "true":
-        taken = core.truth(tx, value)
-    elif kind == "false":
-        taken = not core.truth(tx, value)
-    else:
-        is_none = isinstance(value, ConstantVariable) and value.value is None
-        taken = is_none if kind == "none" else not is_none
-    if taken:
-        tx.jump(inst.target)
 
 
 @rule("FOR_ITER")
@@ -379,7 +373,7 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
 @rule("MAKE_FUNCTION")
 def make_function(tx: Tx, inst: Instruction) -> None:
     code = core.need_constant(tx.pop(), "code")
-    fn = FunctionVariable(code, tx.scope, code.co_qualname)
+    fn = FunctionVariable(code, tx.scope, qualified_name(code))
     if inst.arg & 8:
         fn.closure = [realize(c, tx.state) for c in core.sequence_items(tx, tx.pop())]  # type: ignore[misc]
     if inst.arg & 4:

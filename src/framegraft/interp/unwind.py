@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._native import type_name
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
@@ -13,7 +14,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, core
+from ..semantics import core, lookup
 from .frame import InstructionTranslator as Tx
 from .frame import rule
 from .state import realize, set_context, user_error
@@ -93,7 +94,7 @@ def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
     if isinstance(match, TupleVariable):
         return any([_matches(tx, cls, realize(m, tx.state)) for m in match.items])  # noqa: C419 - all of them are checked
     if isinstance(match, ObjectVariable) and issubclass(type(match.value), type) and issubclass(match.value, BaseException):
-        attributes.guard_bases(tx, cls)
+        lookup.guard_bases(tx, cls)
         return issubclass(cls, match.value)
     raise UserRaise(user_error(TypeError, "catching classes that do not inherit from BaseException is not allowed"))
 
@@ -109,7 +110,7 @@ def before_with(tx: Tx, inst: Instruction) -> None:
     enter = core.special_method(tx, manager, "__enter__")
     leave = core.special_method(tx, manager, "__exit__")
     if enter is None or leave is None:
-        name = manager.python_type().__name__
+        name = type_name(manager.python_type())
         missed = " (missed __exit__ method)" if enter is not None else ""
         raise UserRaise(user_error(TypeError, f"'{name}' object does not support the context manager protocol{missed}"))
     tx.stack.append(leave)

@@ -23,6 +23,8 @@ class TensorLayer:
     set_attr: Any = None
     call_method: Any = None
     truth: Any = None
+    #: (tx, value, truth) -> whether the trace may go on as if bool(value) were that, because the graph checks it
+    assume: Any = lambda self, tx, value, truth: False
     wrap: Any = None
     is_constant_type: Any = lambda self, cls: False
     #: (tx, callable, args, kwargs, go) -> what go() gives, where it can tell that without it

@@ -182,9 +182,9 @@ class SizeVariable(TupleVariable):
 class SliceVariable(VariableTracker):
     __slots__ = ("items",)
 
-    def __init__(self, items: list) -> None:
+    def __init__(self, items: list, source: Source | None = None) -> None:
         self.items = items
-        self.source = None
+        self.source = source
 
     def python_type(self) -> type:
         return slice

@@ -18,6 +18,7 @@ from .. import _native, config, events, log
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
 from ..backends.tracing import refuses_floats
+from ..bytecode.code import qualified_name
 from ..bytecode.encode import encode
 from ..bytecode.ir import Instruction
 from ..emit.effects import changed_objects
@@ -34,19 +35,20 @@ from ..errors import (
     Unsupported,
     UserRaise,
 )
+from ..interp import branches, rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp import frame as frames
-from ..interp import rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp.frame import origin_of
 from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import ensure_calibrated, tensor_spec
-from ..semantics import calls, functions, lazy, loggers, mappings, methods  # noqa: F401 - handlers register themselves
+from ..semantics import calls, class_checks, constructors, copies, functions, lazy, library, loggers, mappings, methods  # noqa: F401 - handlers register themselves
 from ..semantics.wrapping import VariableBuilder
 from ..tensor import (  # noqa: F401 - handlers register themselves
     autograd,
     checkpoint,
+    checks,
     classes,
     control_flow,
     floats,
@@ -162,8 +164,8 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         suppressed = not config.raise_internal_errors and not ctx.fullgraph
         notes = conversion.failed(error, suppressed)
         if not suppressed:
-            raise InternalError(f"{type(error).__name__}: {error} (while capturing {code.co_qualname})") from error
-        text = (f"framegraft: internal error while capturing {code.co_qualname}: {type(error).__name__}: {error}; the function "
+            raise InternalError(f"{type(error).__name__}: {error} (while capturing {qualified_name(code)})") from error
+        text = (f"framegraft: internal error while capturing {qualified_name(code)}: {type(error).__name__}: {error}; the function "
                 "runs in eager mode. Please report this.")
         warnings.warn("\n  ".join((text, *notes)), stacklevel=4)
         capture.outcome = "eager"
@@ -174,10 +176,10 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
 def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, count: int, setting: str) -> None:
     code = fn.__code__
     if ctx.fullgraph:
-        raise RecompileLimitExceeded(f"{code.co_qualname} has {count} entries (config.{setting})")
+        raise RecompileLimitExceeded(f"{qualified_name(code)} has {count} entries (config.{setting})")
     if code not in records.WARNED:
         records.WARNED[code] = 1
-        text = (f"framegraft: {code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
+        text = (f"framegraft: {qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}) hit {setting} "
                 f"({getattr(config, setting)}); further calls that fit no entry run in eager mode. "
                 "framegraft.set_logs(recompiles=True) tells why it was captured so often")
         warnings.warn(text, stacklevel=4)
@@ -284,9 +286,9 @@ class Conversion:
         for how in self.floats:
             policy.spare_compiler(how)
         state = TraceState(OutputGraph(policy, config), config)
+        state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
+        state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where
-        if config.capture_scalar_outputs or config.capture_dynamic_output_shape_ops:
-            state.graph.use_symbols()
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
         if self.repeats and config.force_break_at is None:
             state.blocks = Blocks(state, self._trace_all)
@@ -502,6 +504,12 @@ class Conversion:
                 guards.add(Source("NONE"), "NOALIAS", tuple(keys))
         if len(guards.tensors) > 1:
             guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        for source, tensor in state.graph.changed_with_gradient():
+            guards.add(source.child("ATTR", "is_leaf"), "EQ", tensor.is_leaf)
+            if tensor._base is None:
+                guards.add(source.child("ATTR", "_base"), "EQ", None)
+            else:
+                guards.add(source.child("ATTR", "_base").child("ATTR", "is_leaf"), "EQ", tensor._base.is_leaf)
         if state.graph.symbols is not None:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from .. import events
+from ..bytecode.code import qualified_name
 from ..errors import GraphBreak
 from ..interp.frame import origin_of
 from ..native.calibrate import tensor_spec
@@ -62,7 +63,7 @@ class Capture:
         origin = shown or origin_of(code)
         self.number = next(_numbers)
         self.frame, self.index = frame, index
-        self.name, self.filename, self.line = origin.co_qualname, origin.co_filename, origin.co_firstlineno
+        self.name, self.filename, self.line = qualified_name(origin), origin.co_filename, origin.co_firstlineno
         self.resume = 0 if shown or origin is code else _first_line(code)
         self.phases: dict[str, float] = dict.fromkeys(PHASES, 0.0)
         self.attempts = 0

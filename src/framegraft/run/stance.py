@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 from .. import _native
+from ..bytecode.code import qualified_name
 from ..errors import ConfigError, RecompileError
 
 STANCES = {
@@ -46,7 +47,7 @@ def refuse(fn: Any, explain: Any) -> None:
         reasons = explain()
         text = "".join(f"\n  {line}" for reason in reasons for line in reason.splitlines())
         raise RecompileError(
-            f"{code.co_qualname} ({code.co_filename}:{code.co_firstlineno}) would be captured, and the stance is "
+            f"{qualified_name(code)} ({code.co_filename}:{code.co_firstlineno}) would be captured, and the stance is "
             f"fail_on_recompile{text or ': it was never captured before'}")
 
 

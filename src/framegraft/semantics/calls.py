@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import logging
 import operator
@@ -10,6 +11,8 @@ import weakref
 from typing import Any
 
 from .. import _native
+from .._native import type_name
+from ..bytecode.code import note_name, qualified_name, replace_code
 from ..errors import GraphBreak, UserRaise
 from ..interp import frame as frames
 from ..interp.state import realize, user_error
@@ -37,7 +40,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import arity, attributes, iteration, operators
+from . import arity, attributes, iteration, lookup, operators
 from .containers import payload_of
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
@@ -102,7 +105,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             return _builtin_function(tx, value, args, kwargs)
         if type(value) is functools._lru_cache_wrapper:
             return _call_cached(tx, fn, value, args, kwargs)
-        if type(value) is weakref.ref:
+        if type(value) is weakref.ref and not args and not kwargs:
             return WEAKREF[0](tx, fn)
         if issubclass(type(value), functools.partial):
             return _call_partial(tx, fn, value, args, kwargs, waiting)
@@ -123,7 +126,7 @@ def _call_instance(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, wait
     """``__call__`` of the object's class."""
     method = attributes.special_method(tx, fn, "__call__")
     if method is None:
-        raise UserRaise(user_error(TypeError, f"'{fn.cls.__name__}' object is not callable"))
+        raise UserRaise(user_error(TypeError, f"'{type_name(fn.cls)}' object is not callable"))
     if is_builtin_method(method):
         raise unknown(f"a {fn.cls.__name__} called", fn.cls.__module__)
     tx.state.waiting = waiting
@@ -297,13 +300,13 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         args, kwargs = realize_all(tx, args, kwargs)
         arity.check(cls, len(args), kwargs)
         return handler(tx, cls, args, kwargs)
-    meta_call = attributes.mro_lookup(tx, type(cls), "__call__")
+    meta_call = lookup.mro_lookup(tx, type(cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         owner = next(base for base in type(cls).__mro__ if "__call__" in base.__dict__)
         if owner in CLASSES:
             return CLASSES[owner](tx, cls, *realize_all(tx, args, kwargs))
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
-    new = attributes.mro_lookup(tx, cls, "__new__")
+    new = lookup.mro_lookup(tx, cls, "__new__")
     target = wrap_pinned(tx, cls)
     if isinstance(new, types.BuiltinFunctionType):
         made = new_object(tx, new.__self__, [target, *args], kwargs)  # type: ignore[arg-type]
@@ -312,11 +315,11 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     made = realize(made, tx.state)
     if not issubclass(made.python_type(), cls):
         return made
-    init = attributes.mro_lookup(tx, made.python_type(), "__init__")
+    init = lookup.mro_lookup(tx, made.python_type(), "__init__")
     if isinstance(init, types.FunctionType):
         result = realize(call(tx, wrap_pinned(tx, init), [made, *args], kwargs), tx.state)
         if not (isinstance(result, ConstantVariable) and result.value is None):
-            raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{result.python_type().__name__}'"))
+            raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{type_name(result.python_type())}'"))
     elif init is object.__init__ or isinstance(made, ExceptionVariable):
         pass  # object_init: object_new has checked the arguments
     elif isinstance(init, types.WrapperDescriptorType) and isinstance(made, ObjectVariable):
@@ -358,16 +361,16 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if issubclass(cls, BaseException):
         if issubclass(cls, PECULIAR_EXCEPTIONS):
             raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
-        if kwargs and not isinstance(attributes.mro_lookup(tx, cls, "__init__"), types.FunctionType):
+        if kwargs and not isinstance(lookup.mro_lookup(tx, cls, "__init__"), types.FunctionType):
             if not set(kwargs) <= set().union(*(EXCEPTION_MEMBERS.get(base, ()) for base in cls.__mro__)):
                 if issubclass(cls, (NameError, AttributeError)):
                     raise GraphBreak("raised_exception", f"{cls.__name__} with the keyword arguments {', '.join(kwargs)}")
-                raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no keyword arguments"))
+                raise UserRaise(user_error(TypeError, f"{type_name(cls)}() takes no keyword arguments"))
             made = ExceptionVariable(cls, list(args[1:]))
             made.attrs.update(kwargs)
             return made
         return ExceptionVariable(cls, list(args[1:]))
-    if attributes.mro_lookup(tx, cls, "__del__") is not MISSING:
+    if lookup.mro_lookup(tx, cls, "__del__") is not MISSING:
         # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
         frames_above = tx.state.frames[:-1]
         broken = GraphBreak("untraceable_call" if frames_above else "skipped_frame", f"{cls.__name__} has a finaliser")
@@ -378,10 +381,13 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if owner is object:
         if len(args) > 1 or kwargs:
             _check_excess(tx, cls)
+        lookup.mro_lookup(tx, cls, "__abstractmethods__")
         if getattr(cls, "__abstractmethods__", None):
             raise GraphBreak("raised_exception", f"{cls.__name__} is abstract")
         return made
     if owner is tuple:
+        if (len(args) > 2 or kwargs) and cls.__init__ is object.__init__:
+            arity.check(tuple, len(args) - 1, kwargs)
         made.payload = TupleVariable(iteration.unpack_iterable(tx, realize(args[1], tx.state)) if len(args) > 1 else [])
     elif owner is list:
         made.payload = ListVariable([])
@@ -396,10 +402,10 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
 
 def _check_excess(tx: Any, cls: type) -> None:
     """object_new with arguments: they are meant for ``__init__``."""
-    if attributes.mro_lookup(tx, cls, "__new__") is not object.__new__:
+    if lookup.mro_lookup(tx, cls, "__new__") is not object.__new__:
         raise UserRaise(user_error(TypeError, "object.__new__() takes exactly one argument (the type to instantiate)"))
-    if attributes.mro_lookup(tx, cls, "__init__") is object.__init__:
-        raise UserRaise(user_error(TypeError, f"{cls.__name__}() takes no arguments"))
+    if lookup.mro_lookup(tx, cls, "__init__") is object.__init__:
+        raise UserRaise(user_error(TypeError, f"{type_name(cls)}() takes no arguments"))
 
 
 MAPPING_BASES: set[type] = {dict}
@@ -407,7 +413,7 @@ MAPPING_BASES: set[type] = {dict}
 EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}
 # Exceptions whose __new__ or __init__ do more than to keep ``args``.
 PECULIAR_EXCEPTIONS = (OSError, ImportError, SyntaxError, UnicodeDecodeError, UnicodeEncodeError, UnicodeTranslateError,
-                       BaseExceptionGroup, SystemExit)
+                       SystemExit, *([BaseExceptionGroup] if hasattr(builtins, "BaseExceptionGroup") else []))
 INITIALISERS: dict[type, Any] = {}  # builtin class -> its __init__(tx, obj, args, kwargs), where it is not just an update
 
 
@@ -486,14 +492,16 @@ def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn:
     if len(tx.state.frames) > MAX_DEPTH:
         raise GraphBreak("recursion", f"more than {MAX_DEPTH} calls deep")
     if LOOKS_AT_FRAME[0](code):
-        raise GraphBreak("introspection", f"{code.co_qualname} may look at its own frame")
+        raise GraphBreak("introspection", f"{qualified_name(code)} may look at its own frame")
     inner = frames.InstructionTranslator(tx.state, code, scope)
     start_frame(inner, code, bound, closure)
     inner.fn = fn
     inner.breakable = waiting
     if code.co_flags & frames.CO_GENERATOR:
         inner.breakable = False
-        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, code.co_qualname):
+        if fn is not None:
+            note_name(fn)
+        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, qualified_name(code)):
             raise GraphBreak("untraceable_call", "a generator of a function that was given another name")
         made = GeneratorVariable(inner)
         tx.state.generators.append(made)
@@ -526,11 +534,11 @@ def _stub(code: types.CodeType) -> types.CodeType:
     """A function body that does nothing, with the same parameters."""
     nothing = (lambda: None).__code__
     kept = code.co_flags & (frames.CO_VARARGS | frames.CO_VARKEYWORDS)
-    return nothing.replace(
-        co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
+    return replace_code(
+        nothing, co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
         co_nlocals=code.co_argcount + code.co_kwonlyargcount + kept.bit_count(), co_flags=nothing.co_flags | kept,
         co_varnames=code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + kept.bit_count()],
-        co_name=code.co_name, co_qualname=code.co_qualname)
+        co_name=code.co_name, co_qualname=qualified_name(code))
 
 
 def _mismatch(code: types.CodeType, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs) -> UserRaise:

@@ -9,6 +9,7 @@ import types
 import weakref
 from typing import Any
 
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, specialised
@@ -29,7 +30,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls
+from . import attributes, calls, lookup
 from .wrapping import CONSTANT_TYPES, need_constant_deep, wrap_constant, wrap_pinned
 
 
@@ -68,7 +69,7 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
         value = key.value
         if issubclass(type(value), PINNED):
             return value
-        if issubclass(type(value), types.FunctionType) or attributes.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
+        if issubclass(type(value), types.FunctionType) or lookup.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
             if _is_missing(value):
                 return key
             if key.source is not None and key.source.access != "CONST":
@@ -77,7 +78,7 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
     if isinstance(key, (ListVariable, DictVariable, SetVariable, SliceVariable)):
-        raise UserRaise(user_error(TypeError, f"unhashable type: '{key.python_type().__name__}'"))
+        raise UserRaise(user_error(TypeError, f"unhashable type: '{type_name(key.python_type())}'"))
     raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")
 
 
@@ -262,12 +263,12 @@ def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTrack
     """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods."""
     inner = payload_of(tracker)
     if isinstance(inner, DictVariable):
-        own = isinstance(tracker, ObjectVariable) and isinstance(attributes.mro_lookup(tx, tracker.cls, "__iter__"), types.FunctionType)
+        own = isinstance(tracker, ObjectVariable) and isinstance(lookup.mro_lookup(tx, tracker.cls, "__iter__"), types.FunctionType)
         if not own:
             return list(complete(tx, inner).values())
     method = attributes.special_method(tx, tracker, "keys")
     if method is None:
-        raise UserRaise(user_error(TypeError, f"'{tracker.python_type().__name__}' object is not a mapping"))
+        raise UserRaise(user_error(TypeError, f"'{type_name(tracker.python_type())}' object is not a mapping"))
     keys = [realize(k, tx.state) for k in ITERATE[0](tx, realize(calls.call(tx, method, [], {}), tx.state))]
     return [(key, get_item(tx, tracker, key)) for key in keys]
 
@@ -329,11 +330,11 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
     inner = payload_of(obj)
     if inner is not obj:
         assert isinstance(obj, ObjectVariable)
-        method = attributes.mro_lookup(tx, obj.cls, "__getitem__")
+        method = lookup.mro_lookup(tx, obj.cls, "__getitem__")
         if isinstance(method, types.FunctionType):
             return calls.call(tx, attributes.special_method(tx, obj, "__getitem__"), [key], {})  # type: ignore[arg-type]
     if isinstance(inner, (ListVariable, TupleVariable)):
-        return sequence_get(tx, inner, key)
+        return sequence_get(tx, inner, key, inner is obj)
     if isinstance(inner, DictVariable):
         found = dict_get(tx, inner, key)
         if found is None:
@@ -346,7 +347,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
     if isinstance(inner, ConstantVariable):
         try:
             return wrap_constant(inner.value[need_constant_deep(key) if not isinstance(key, SliceVariable) else real_slice(key)])
-        except (IndexError, TypeError, KeyError) as error:
+        except (IndexError, TypeError, KeyError, ValueError) as error:
             raise UserRaise(user_error(type(error), *error.args)) from None
     if isinstance(obj, ObjectVariable) and issubclass(type(obj.value), type):
         if obj.value in _GENERIC:
@@ -354,7 +355,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
         raise GraphBreak("unsupported_builtin_method", f"{obj.value.__name__}[...]")
     method = attributes.special_method(tx, obj, "__getitem__")
     if method is None:
-        raise UserRaise(user_error(TypeError, f"'{obj.python_type().__name__}' object is not subscriptable"))
+        raise UserRaise(user_error(TypeError, f"'{type_name(obj.python_type())}' object is not subscriptable"))
     return calls.call(tx, method, [key], {})
 
 
@@ -405,10 +406,17 @@ def index_of(tx: Any, key: VariableTracker, what: str = "") -> int:
     return index_of(tx, realize(calls.call(tx, method, [], {}), tx.state), what)
 
 
-def sequence_get(tx: Any, seq: Any, key: VariableTracker) -> VariableTracker:
+def sequence_get(tx: Any, seq: Any, key: VariableTracker, exact: bool = True) -> VariableTracker:
+    """``seq[key]``; ``exact``: it is no part of an instance of a subclass."""
     what = "list" if isinstance(seq, ListVariable) else "tuple"
     if isinstance(key, SliceVariable):
-        items = seq.items[real_slice(key)]
+        part = real_slice(key)
+        try:
+            items = seq.items[part]
+        except ValueError as error:  # a step of zero
+            raise UserRaise(user_error(ValueError, *error.args)) from None
+        if type(seq) is TupleVariable and exact and part.indices(len(seq.items)) == (0, len(seq.items), 1):
+            return seq
         if type(seq) is SizeVariable:
             return SizeVariable(items, seq.cls)
         return ListVariable(items) if what == "list" else TupleVariable(items)
@@ -419,13 +427,20 @@ def sequence_get(tx: Any, seq: Any, key: VariableTracker) -> VariableTracker:
         raise UserRaise(user_error(IndexError, f"{what} index out of range")) from None
 
 
+def _set_slice(items: list, part: slice, values: list) -> None:
+    try:
+        items[part] = values
+    except ValueError as error:  # a step of zero, or another number of values than places
+        raise UserRaise(user_error(ValueError, *error.args)) from None
+
+
 def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:
     inner = payload_of(obj)
     if inner is not obj:
         assert isinstance(obj, ObjectVariable)
-        method = attributes.mro_lookup(tx, obj.cls, "__setitem__")
+        method = lookup.mro_lookup(tx, obj.cls, "__setitem__")
         if method is MISSING:
-            raise UserRaise(user_error(TypeError, f"'{obj.cls.__name__}' object does not support item assignment"))
+            raise UserRaise(user_error(TypeError, f"'{type_name(obj.cls)}' object does not support item assignment"))
         if isinstance(method, types.FunctionType):
             calls.call(tx, attributes.special_method(tx, obj, "__setitem__"), [key, value], {})  # type: ignore[arg-type]
             return
@@ -434,7 +449,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         return
     if isinstance(inner, ListVariable):
         if isinstance(key, SliceVariable):
-            inner.items[real_slice(key)] = iterate(tx, realize(value, tx.state))
+            _set_slice(inner.items, real_slice(key), iterate(tx, realize(value, tx.state)))
         else:
             index = index_of(tx, key, "list")
             if not -len(inner.items) <= index < len(inner.items):
@@ -444,7 +459,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         return
     method = attributes.special_method(tx, obj, "__setitem__")
     if method is None:
-        text = f"'{obj.python_type().__name__}' object does not support item assignment"
+        text = f"'{type_name(obj.python_type())}' object does not support item assignment"
         raise UserRaise(user_error(TypeError, text))
     calls.call(tx, method, [key, value], {})
 
@@ -458,7 +473,7 @@ ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
 
 def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
     inner = payload_of(obj)
-    own = attributes.mro_lookup(tx, obj.python_type(), "__delitem__")
+    own = lookup.mro_lookup(tx, obj.python_type(), "__delitem__")
     if own is MISSING:
         raise UserRaise(user_error(TypeError, _no_deletion(obj, key)))
     if inner is obj or not isinstance(own, types.FunctionType):
@@ -487,7 +502,7 @@ def _no_deletion(obj: VariableTracker, key: VariableTracker) -> str:
     cls = obj.python_type()
     sequence = hasattr(cls, "__contains__") or cls.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE
     does_not = "doesn't" if sequence and key.python_type() is int else "does not"
-    return f"'{cls.__name__}' object {does_not} support item deletion"
+    return f"'{type_name(cls)}' object {does_not} support item deletion"
 
 
 def common_items(mine: dict, others: dict, is_set: bool) -> dict:

@@ -4,7 +4,7 @@ The parts live in their own files; this one re-exports them so that rules can sa
 """
 
 from ..interp.state import need_constant
-from .attributes import attribute_name, del_attr, get_attr, set_attr, special_method
+from .attributes import attribute_name, get_attr, special_method
 from .calls import call, inline_call, send
 from .containers import (
     del_item,
@@ -19,6 +19,7 @@ from .containers import (
 from .iteration import next_item, unpack_iterable
 from .names import cell_contents, delete_global, import_module, load_global, lookup_global, store_cell
 from .operators import apply, format_value, truth
+from .storing import del_attr, set_attr
 from .wrapping import need_constant_deep, wrap_class, wrap_constant
 
 __all__ = [

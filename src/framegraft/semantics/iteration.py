@@ -6,6 +6,7 @@ import collections
 import types
 from typing import Any
 
+from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR
@@ -50,7 +51,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
             return made
         if method is None and inner is obj:
             if attributes.special_method(tx, obj, "__getitem__") is None:
-                raise UserRaise(user_error(TypeError, f"'{obj.cls.__name__}' object is not iterable"))
+                raise UserRaise(user_error(TypeError, f"'{type_name(obj.cls)}' object is not iterable"))
             raise GraphBreak("unsupported_iterator", "iteration through __getitem__")
         obj = inner
     if isinstance(obj, TensorVariable):
@@ -85,7 +86,7 @@ def iterate_dict(tx: Any, d: DictVariable, view: str = "", backwards: bool = Fal
 
 def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> VariableTracker:
     if method is None:
-        raise UserRaise(user_error(TypeError, f"'{obj.python_type().__name__}' object is not iterable"))
+        raise UserRaise(user_error(TypeError, f"'{type_name(obj.python_type())}' object is not iterable"))
     return method
 
 
@@ -119,7 +120,7 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
     if isinstance(iterator, ObjectVariable):
         method = attributes.special_method(tx, iterator, "__next__")
         if method is None:
-            raise UserRaise(user_error(TypeError, f"'{iterator.cls.__name__}' object is not an iterator"))
+            raise UserRaise(user_error(TypeError, f"'{type_name(iterator.cls)}' object is not an iterator"))
         try:
             return calls.call(tx, method, [], {})
         except UserRaise as raised:

@@ -9,7 +9,7 @@ from ..errors import GraphBreak
 from ..interp.state import need_constant, realize
 from ..model.dispatch import handles
 from ..model.value import NONE, LazyVariable, ObjectVariable, VariableTracker
-from . import attributes, operators
+from . import lookup, operators
 
 _LEVELS = {logging.Logger.debug: logging.DEBUG, logging.Logger.info: logging.INFO, logging.Logger.warning: logging.WARNING,
            logging.Logger.error: logging.ERROR, logging.Logger.exception: logging.ERROR, logging.Logger.critical: logging.CRITICAL}
@@ -28,7 +28,7 @@ class _Enabled:
 
 def _is_enabled(tx: Any, logger: VariableTracker, level: int) -> VariableTracker:
     known = isinstance(logger, ObjectVariable) and issubclass(logger.cls, logging.Logger) and logger.source is not None
-    if not known or attributes.mro_lookup(tx, logger.cls, "isEnabledFor") is not logging.Logger.isEnabledFor:  # type: ignore[attr-defined]
+    if not known or lookup.mro_lookup(tx, logger.cls, "isEnabledFor") is not logging.Logger.isEnabledFor:  # type: ignore[attr-defined]
         raise GraphBreak("untraceable_call", f"a {logger.python_type().__name__}, which is no plain logger")
     ask = _Enabled(level)
     return realize(LazyVariable(ask(logger.value), logger.source.child("PYCALL", ask)), tx.state)  # type: ignore[attr-defined]

@@ -6,11 +6,12 @@ import collections
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
-from ..interp.state import realize
+from ..interp.state import realize, user_error
 from ..model.dispatch import constructs, method
 from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, VariableTracker
-from . import attributes, calls, containers
-from .functions import update_dict
+from . import attributes, calls, containers, storing
+from .constructors import update_dict
+from .functions import is_callable
 
 
 @method(ObjectVariable, "copy", "__copy__")
@@ -32,9 +33,9 @@ def make_defaultdict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTr
 def initialise(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
     """defaultdict.__init__"""
     assert isinstance(obj.payload, DictVariable)
-    if args and isinstance(args[0], ConstantVariable) and args[0].value is not None:
-        raise GraphBreak("raised_exception", "defaultdict() with a default_factory that cannot be called")
-    attributes.store_attr(tx, obj, "default_factory", realize(args[0], tx.state) if args else NONE)
+    if args and not (isinstance(args[0], ConstantVariable) and args[0].value is None) and not is_callable(tx, args[0]):
+        raise UserRaise(user_error(TypeError, "first argument must be callable or None"))
+    storing.store_attr(tx, obj, "default_factory", realize(args[0], tx.state) if args else NONE)
     update_dict(tx, obj.payload, args[1:], kwargs)
 
 

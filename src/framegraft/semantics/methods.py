@@ -27,8 +27,10 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers, core, iteration, operators
-from .functions import is_class, sort_items, update_dict
+from . import attributes, calls, containers, core, exception_attributes, instances, iteration, operators, storing
+from .class_checks import is_class
+from .constructors import update_dict
+from .functions import sort_items
 from .wrapping import wrap_pinned
 
 
@@ -147,6 +149,18 @@ def _dunders(cls: type) -> None:
 
 for _cls in (ListVariable, TupleVariable, DictVariable, SetVariable):
     _dunders(_cls)
+
+
+@method(ObjectVariable, "__eq__")
+def mapping_equal(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """mappingproxy compares what it shows; an OrderedDict looks at the order of another one."""
+    if not isinstance(obj.payload, DictVariable):
+        return None
+    if obj.cls is types.MappingProxyType:
+        return operators.apply(tx, operators.operator.eq, [obj.payload, args[0]])
+    if not isinstance(containers.payload_of(args[0]), DictVariable):
+        return constant(NotImplemented)
+    return constant(operators.equal_dicts(tx, obj, args[0]))
 
 
 @method(ListVariable, "__setitem__")
@@ -502,6 +516,11 @@ def generator_close(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -
 # -- object
 
 
+def _first_in_c(cls: type, name: str) -> Any:
+    """The slot that a method of that name written in Python, or several, come in front of."""
+    return next(b.__dict__[name] for b in cls.__mro__ if isinstance(b.__dict__.get(name), types.WrapperDescriptorType))
+
+
 def _builtin_base(cls: type) -> type:
     return next(b for b in cls.__mro__ if not b.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
 
@@ -526,11 +545,11 @@ def object_hook(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Vari
 def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.attribute_name(args[0])
     if isinstance(obj, ExceptionVariable):
-        attributes.generic_set_exception_attr(tx, obj, name, args[1])
+        exception_attributes.generic_set_exception_attr(tx, obj, name, args[1])
         return NONE
     if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
-    attributes.generic_set_attr(tx, obj, name, args[1])
+    storing.generic_set_attr(tx, obj, name, args[1])
     return NONE
 
 
@@ -538,13 +557,13 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
 def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.attribute_name(args[0])
     if isinstance(obj, ObjectVariable) and not issubclass(type(obj.value), type):
-        return attributes.generic_get_attr(tx, obj, name, fallback=False)
+        return instances.generic_get_attr(tx, obj, name, fallback=False)
     return attributes.get_attr(tx, obj, name)
 
 
 @method(VariableTracker, "__eq__")
 def object_eq(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    if isinstance(obj, ObjectVariable) and obj.payload is None and _builtin_base(obj.cls).__eq__ is object.__eq__:
+    if isinstance(obj, ObjectVariable) and obj.payload is None and _first_in_c(obj.cls, "__eq__") is object.__eq__:
         return constant(True) if obj is args[0] else constant(NotImplemented)
     if isinstance(obj, ConstantVariable) and isinstance(args[0], ConstantVariable):
         return operators.fold(type(obj.value).__eq__, [obj, args[0]])
@@ -570,7 +589,7 @@ def class_mro(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
 
 @method(ExceptionVariable, "with_traceback")
 def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
-    attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
+    exception_attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
     return obj
 
 

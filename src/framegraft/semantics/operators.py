@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import builtins
+import collections
 import enum
 import operator
 import types
 from typing import Any
 
+from .._native import type_name
 from ..bytecode import ops
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
@@ -34,9 +36,9 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers, iteration
+from . import attributes, calls, containers, instances, iteration, lookup
 from .containers import payload_of, sequence_items
-from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
+from .wrapping import NUMBERS_AND_TEXTS, need_constant_deep, wrap_constant, wrap_pinned
 
 _BINARY = {
     operator.add: ("__add__", "__radd__", "+"),
@@ -150,6 +152,8 @@ def fresh(value: Any) -> VariableTracker:
 def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if a is b:
         return True
+    if type(a) is TupleVariable and type(b) is TupleVariable and not a.items and not b.items:
+        return True  # there is one empty tuple
     if a.python_type() is b.python_type():
         a, b = specialised(a), specialised(b)
     if isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable):
@@ -157,14 +161,14 @@ def _is(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
             return False
         if a.value is None or isinstance(a.value, (bool, type(...), type(NotImplemented))):
             return a.value is b.value
-        if a.source is not None and b.source is not None and type(a.value) in (int, str, float) and a.value == b.value:
+        if a.source is not None and b.source is not None and type(a.value) in NUMBERS_AND_TEXTS and a.value == b.value:
             same = a.value is b.value
             if a.source != b.source:
                 tx.state.guards.add(a.source, "ALIAS" if same else "NOALIAS", (a.source, b.source))
             return same
-        if a.source is None and b.source is None and type(a.value) in (int, str, float, bytes, complex):
+        if a.source is None and b.source is None and type(a.value) in NUMBERS_AND_TEXTS:
             return a.value is b.value  # made by the trace as the program makes them
-        if type(a.value) in (int, str, float, bytes, complex) and a.value != b.value:
+        if type(a.value) in NUMBERS_AND_TEXTS and a.value != b.value:
             return False
         if TENSOR.is_constant_type(type(a.value)) and a.value != b.value:
             return False
@@ -218,7 +222,7 @@ def truth(tx: Any, value: VariableTracker) -> bool:
             if method is not None:
                 result = realize(calls.call(tx, method, [], {}), tx.state)
                 if name == "__bool__" and result.python_type() is not bool:
-                    text = f"__bool__ should return bool, returned {result.python_type().__name__}"
+                    text = f"__bool__ should return bool, returned {type_name(result.python_type())}"
                     raise UserRaise(user_error(TypeError, text))
                 if name == "__len__" and not (result.python_type() is int and (type(result) is not ConstantVariable or result.value >= 0)):
                     raise GraphBreak("raised_exception", f"__len__ gives a {result.python_type().__name__}")
@@ -230,7 +234,7 @@ def truth(tx: Any, value: VariableTracker) -> bool:
         return length(tx, value).value != 0  # type: ignore[attr-defined]
     if isinstance(value, ExceptionVariable):
         for name in ("__bool__", "__len__"):
-            if isinstance(attributes.mro_lookup(tx, value.cls, name), types.FunctionType):
+            if isinstance(lookup.mro_lookup(tx, value.cls, name), types.FunctionType):
                 return truth(tx, calls.call(tx, attributes.get_attr(tx, value, name), [], {}))
         return True
     if isinstance(value, (FunctionVariable, MethodVariable, BuiltinMethodVariable, CellVariable, TracebackVariable,
@@ -244,7 +248,7 @@ def length(tx: Any, obj: VariableTracker) -> VariableTracker:
     if inner is not obj:
         method = attributes.special_method(tx, obj, "__len__")
         if method is not None and not calls.is_builtin_method(method):
-            return calls.call(tx, method, [], {})
+            return _asked_length(tx, method)
     if isinstance(inner, (ListVariable, TupleVariable, SetVariable)):
         return constant(len(inner.items))
     if isinstance(inner, DictVariable):
@@ -258,15 +262,27 @@ def length(tx: Any, obj: VariableTracker) -> VariableTracker:
         return TENSOR.call(tx, len, [inner], {})
     method = attributes.special_method(tx, obj, "__len__")
     if method is None:
-        raise UserRaise(user_error(TypeError, f"object of type '{obj.python_type().__name__}' has no len()"))
-    return calls.call(tx, method, [], {})
+        raise UserRaise(user_error(TypeError, f"object of type '{type_name(obj.python_type())}' has no len()"))
+    return _asked_length(tx, method)
+
+
+def _asked_length(tx: Any, method: VariableTracker) -> VariableTracker:
+    """What ``__len__`` tells, checked (CPython: slot_sq_length)."""
+    told = specialised(realize(calls.call(tx, method, [], {}), tx.state))
+    if type(told) is ConstantVariable and type(told.value) in (int, bool):
+        if told.value < 0:
+            raise UserRaise(user_error(ValueError, "__len__() should return >= 0"))
+        return constant(int(told.value))
+    if attributes.special_method(tx, told, "__index__") is None:
+        raise UserRaise(user_error(TypeError, f"'{type_name(told.python_type())}' object cannot be interpreted as an integer"))
+    return constant(containers.index_of(tx, told))
 
 
 def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> VariableTracker:
     inner = payload_of(container)
     if isinstance(container, ObjectVariable):
-        if attributes.mro_lookup(tx, container.cls, "__contains__") is None:
-            raise UserRaise(user_error(TypeError, f"'{container.cls.__name__}' object is not a container"))
+        if lookup.mro_lookup(tx, container.cls, "__contains__") is None:
+            raise UserRaise(user_error(TypeError, f"'{type_name(container.cls)}' object is not a container"))
         method = attributes.special_method(tx, container, "__contains__")
         if method is not None and not calls.is_builtin_method(method):
             return constant(truth(tx, calls.call(tx, method, [item], {})))
@@ -295,7 +311,7 @@ def not_contains(tx: Any, item: VariableTracker, container: VariableTracker) -> 
 
 
 def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
-    x, y = payload_of(a), payload_of(b)
+    x, y = _contents(tx, a), _contents(tx, b)
     name, mirrored, sign = _COMPARE[fn]
     user_defined = (isinstance(a, ObjectVariable) and x is a) or (isinstance(b, ObjectVariable) and y is b)
     if not user_defined and not _overrides(tx, a, name) and not _overrides(tx, b, mirrored):
@@ -303,7 +319,7 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
                 isinstance(y, (ListVariable, TupleVariable))):
             return _compare_sequences(tx, fn, x.items, y.items)  # type: ignore[attr-defined]
         if isinstance(x, DictVariable) and isinstance(y, DictVariable) and fn in (operator.eq, operator.ne):
-            return constant(_equal_dicts(tx, x, y) == (fn is operator.eq))
+            return constant(equal_dicts(tx, a, b) == (fn is operator.eq))
         if isinstance(x, SetVariable) and isinstance(y, SetVariable):
             return constant(fn(set(x.items), set(y.items)))
     if fn in (operator.eq, operator.ne):
@@ -318,8 +334,14 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
             return result
     if fn in (operator.eq, operator.ne):
         return constant(_is(tx, a, b) == (fn is operator.eq))
-    text = f"'{sign}' not supported between instances of '{a.python_type().__name__}' and '{b.python_type().__name__}'"
+    text = f"'{sign}' not supported between instances of '{type_name(a.python_type())}' and '{type_name(b.python_type())}'"
     raise UserRaise(user_error(TypeError, text))
+
+
+def _contents(tx: Any, tracker: VariableTracker) -> VariableTracker:
+    """``payload_of``, with a torch.Size as the tuple that it is."""
+    inner = payload_of(tracker)
+    return TupleVariable(sequence_items(tx, inner)) if type(inner) is SizeVariable or _is_tuple(inner) else inner
 
 
 def _same_methods(tx: Any, a: Any, b: Any) -> bool:
@@ -337,7 +359,7 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
     """Result of a Python-level operator method, None for NotImplemented or a builtin one that knows only identity."""
     if not isinstance(left, ObjectVariable):
         return None
-    found = attributes.mro_lookup(tx, left.cls, name)
+    found = lookup.mro_lookup(tx, left.cls, name)
     if containers._is_missing(found):
         return None
     if found is None:
@@ -357,7 +379,7 @@ def _slot(tx: Any, left: VariableTracker, name: str, right: VariableTracker) -> 
             answer = found(left.value, other)  # a slot of int or str
             return None if answer is NotImplemented else constant(answer)
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
-    method = attributes.bind(tx, found, left, left.cls, name)
+    method = instances.bind(tx, found, left, left.cls, name)
     result = realize(calls.call(tx, method, [right], {}), tx.state)
     if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED:
         return None
@@ -368,16 +390,18 @@ def _overrides(tx: Any, operand: VariableTracker, name: str) -> bool:
     """Whether a subclass of a builtin container has an operator method of its own."""
     if not isinstance(operand, ObjectVariable) or operand.payload is None:
         return False
-    return not isinstance(attributes.mro_lookup(tx, operand.cls, name), types.WrapperDescriptorType)
+    return not isinstance(lookup.mro_lookup(tx, operand.cls, name), types.WrapperDescriptorType)
 
 
 def _payload_slot(tx: Any, left: ObjectVariable, name: str, right: VariableTracker) -> VariableTracker | None:
     """A builtin container's own operator; None where it knows nothing of the other operand."""
-    other = payload_of(right)
+    other = _contents(tx, right)
     if type(other) is not type(payload_of(left)):
         return None
     if name not in _COMPARE_NAMES:
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
+    if isinstance(other, DictVariable) and name in ("__eq__", "__ne__"):
+        return constant(equal_dicts(tx, left, right) == (name == "__eq__"))
     return compare(tx, _COMPARE_NAMES[name], payload_of(left), other)
 
 
@@ -389,27 +413,39 @@ def _same_object(a: VariableTracker, b: VariableTracker) -> bool:
 def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
     if fn in (operator.eq, operator.ne) and len(a) != len(b):
         return constant(fn is operator.ne)
-    for x, y in zip(a, b, strict=False):
+    for index, (x, y) in enumerate(zip(a, b, strict=False)):
         x, y = realize(x, tx.state), realize(y, tx.state)
         if _same_object(x, y):
             continue
         if not truth(tx, apply(tx, operator.eq, [x, y])):
+            if index >= len(a) or index >= len(b):
+                break  # asking has shortened them
             if fn in (operator.eq, operator.ne):
                 return constant(fn is operator.ne)
             return apply(tx, fn, [x, y])
     return constant(fn(len(a), len(b)))
 
 
-def _equal_dicts(tx: Any, a: DictVariable, b: DictVariable) -> bool:
-    x, y = containers.complete(tx, a), containers.complete(tx, b)
+def equal_dicts(tx: Any, left: VariableTracker, right: VariableTracker) -> bool:
+    """dict_equal, or odict_richcompare, which looks at the order where both are ordered."""
+    a, b = payload_of(left), payload_of(right)
+    x, y = containers.complete(tx, a), containers.complete(tx, b)  # type: ignore[arg-type]
     if x.keys() != y.keys():
         return False
     pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
-    return all(_same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs)
+    if not all(_same_object(p, q) or truth(tx, apply(tx, operator.eq, [p, q])) for p, q in pairs):
+        return False
+    both_ordered = all(issubclass(d.python_type(), collections.OrderedDict) for d in (left, right))
+    return not both_ordered or list(x) == list(y)
 
 
 def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
     name, plain = _INPLACE[fn]
+    inner = payload_of(a)
+    if inner is not a and not isinstance(inner, TupleVariable) and not _overrides(tx, a, name):
+        if a.python_type() is types.MappingProxyType:
+            raise GraphBreak("raised_exception", "a mappingproxy changed in place")
+        return a if inplace(tx, fn, inner, b) is inner else binary(tx, plain, a, b, inplace=True)
     if isinstance(a, ListVariable) and fn is operator.iadd:
         a.extend(iteration.unpack_iterable(tx, b))
         containers.changing(tx, a)
@@ -446,7 +482,8 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bo
                 return result
     if fn is operator.or_ and isinstance(payload_of(a), DictVariable) and isinstance(payload_of(b), DictVariable):
         return containers.merge(tx, a, b)
-    result = _sequence_arithmetic(tx, fn, payload_of(a), payload_of(b))
+    x, y = payload_of(a), payload_of(b)
+    result = _sequence_arithmetic(tx, fn, x, y, x is a and y is b)
     if result is not None:
         return result
     raise UserRaise(user_error(TypeError, _mismatch(fn, sign, a, b, inplace)))
@@ -459,7 +496,7 @@ def _union(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker |
         if isinstance(part, ConstantVariable) and part.value is None:
             values.append(None)
         elif isinstance(part, ObjectVariable) and (part.cls is types.UnionType or issubclass(part.cls, type) and (
-                attributes.mro_lookup(tx, part.cls, "__or__") is type.__or__)):
+                lookup.mro_lookup(tx, part.cls, "__or__") is type.__or__)):
             values.append(part.value)
         else:
             return None
@@ -472,7 +509,7 @@ def _is_overloaded(tx: Any, a: VariableTracker, b: VariableTracker, name: str) -
     """typeobject.c's method_is_overloaded: of two user classes, the subclass goes first only with a method of its own."""
     if not (isinstance(a, ObjectVariable) and isinstance(b, ObjectVariable)):
         return True
-    return attributes.mro_lookup(tx, b.cls, name) is not attributes.mro_lookup(tx, a.cls, name)
+    return lookup.mro_lookup(tx, b.cls, name) is not lookup.mro_lookup(tx, a.cls, name)
 
 
 def _mismatch(fn: Any, sign: str, a: VariableTracker, b: VariableTracker, inplace: bool) -> str:
@@ -481,25 +518,28 @@ def _mismatch(fn: Any, sign: str, a: VariableTracker, b: VariableTracker, inplac
     if fn is operator.add and hasattr(left, "__add__") and issubclass(left, (list, tuple, str, bytes)):
         kind = next(k for k in (list, tuple, str, bytes) if issubclass(left, k))
         if kind is bytes:
-            return f"can't concat {right.__name__} to bytes"
-        return f'can only concatenate {kind.__name__} (not "{right.__name__}") to {kind.__name__}'
+            return f"can't concat {type_name(right)} to bytes"
+        return f'can only concatenate {kind.__name__} (not "{type_name(right)}") to {kind.__name__}'
     if fn is operator.mul:
         sequences = (list, tuple, str, bytes)
         if issubclass(left, sequences) or issubclass(right, sequences):
             other = right if issubclass(left, sequences) else left
-            return f"can't multiply sequence by non-int of type '{other.__name__}'"
+            return f"can't multiply sequence by non-int of type '{type_name(other)}'"
     if inplace:
         sign = "**=" if fn is operator.pow else sign + "="
-    return f"unsupported operand type(s) for {sign}: '{left.__name__}' and '{right.__name__}'"
+    return f"unsupported operand type(s) for {sign}: '{type_name(left)}' and '{type_name(right)}'"
 
 
 def _has_index(tx: Any, value: VariableTracker) -> bool:
     return isinstance(value, ObjectVariable) and attributes.special_method(tx, value, "__index__") is not None
 
 
-def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, exact: bool) -> VariableTracker | None:
+    """``exact``: neither is what an instance of a subclass holds."""
     a, b = specialised(a), specialised(b)  # how often a sequence is repeated
     kind = type(a)
+    if kind is TupleVariable and exact and fn is operator.add and type(b) is kind and not (a.items and b.items):  # type: ignore[attr-defined]
+        return a if a.items else b  # type: ignore[attr-defined]
     if fn is operator.add and kind in (ListVariable, TupleVariable) and type(b) is kind:
         return kind(a.items + b.items)  # type: ignore[attr-defined]
     if SizeVariable in (kind, type(b)):
@@ -509,7 +549,8 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
             a, b = b, a
         if isinstance(a, (ListVariable, TupleVariable)) and (
                 isinstance(b, ConstantVariable) and isinstance(b.value, int) or _has_index(tx, b)):
-            return type(a)(a.items * containers.index_of(tx, b, "repeat"))
+            count = containers.index_of(tx, b, "repeat")
+            return a if type(a) is TupleVariable and exact and count == 1 else type(a)(a.items * count)
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
         if fn is operator.and_:
             return SetVariable(containers.common_items(a.items, b.items, True), cls=a.cls)
@@ -520,7 +561,7 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
             values = [realize(i, tx.state) for i in b.items]
             if all(isinstance(v, ConstantVariable) for v in values):
                 return fold(operator.mod, [a, ConstantVariable(tuple(v.value for v in values))])  # type: ignore[attr-defined]
-        if isinstance(b, DictVariable):
+        if isinstance(b, DictVariable) and exact:
             pairs = [(k, realize(v, tx.state)) for k, v in containers.complete(tx, b).values()]
             if all(isinstance(i, ConstantVariable) for pair in pairs for i in pair):
                 return fold(operator.mod, [a, ConstantVariable({k.value: v.value for k, v in pairs})])  # type: ignore[attr-defined]
@@ -553,7 +594,7 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
     method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [spec], {})
-    if isinstance(value, ObjectVariable) and attributes.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
+    if isinstance(value, ObjectVariable) and lookup.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
         if issubclass(type(value.value), enum.Enum) and isinstance(spec, ConstantVariable):
             return constant(format(value.value, spec.value))  # as the C type that the members are of does it
         raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")

@@ -34,6 +34,7 @@ from . import outside
 CONSTANT_TYPES = frozenset(
     (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
 )
+NUMBERS_AND_TEXTS = (int, float, complex, str, bytes)  # constants of which there may be several that are equal
 BUILTIN_FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType,
                      types.MethodWrapperType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
                      types.MemberDescriptorType)
@@ -112,7 +113,7 @@ class VariableBuilder:
                 return number
             else:
                 guards.add(source, "EQ", value)
-            return ConstantVariable(value, source) if cls in (int, float, str) else constant(value)
+            return ConstantVariable(value, source) if cls in NUMBERS_AND_TEXTS else constant(value)
         known = _known(state, value)
         if known is not None:
             if known.source is not None and known.source != source:
@@ -155,7 +156,7 @@ class VariableBuilder:
             guards.add(source, "PY", _RangeIs(value))
             return ConstantVariable(value, source)
         if cls is slice:
-            return SliceVariable([self.wrap(getattr(value, n), source.child("ATTR", n)) for n in ("start", "stop", "step")])
+            return SliceVariable([self.wrap(getattr(value, n), source.child("ATTR", n)) for n in ("start", "stop", "step")], source)
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
             inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))

@@ -15,7 +15,7 @@ from ..interp.regions import pure
 from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
-from ..semantics import attributes, calls
+from ..semantics import attributes, calls, lookup
 from .torchops import run_node
 
 
@@ -65,8 +65,8 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
     needs = [constant(isinstance(i, TensorVariable) and i.fake.requires_grad) for i in inputs]
     context.attrs["needs_input_grad"] = TupleVariable(list(needs))
     for name in ("backward", "vjp", "jvp", "vmap", "generate_vmap_rule"):
-        attributes.mro_lookup(tx, cls, name)
-    separate = attributes.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
+        lookup.mro_lookup(tx, cls, name)
+    separate = lookup.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
         "setup_context", torch.autograd.Function.__dict__.get("setup_context"))
     before = (graph.call_count, graph.switches, graph.may_raise, set(graph.graph.nodes))
     grad = torch.is_grad_enabled()

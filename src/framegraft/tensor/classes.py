@@ -19,8 +19,8 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes
-from ..semantics.functions import INSTANCE_CHECKS
+from ..semantics import lookup
+from ..semantics.class_checks import INSTANCE_CHECKS
 
 
 def _marked_as(kind: type, mark: str) -> Any:
@@ -35,7 +35,7 @@ def _marked_as(kind: type, mark: str) -> Any:
                     return bool(marked)
                 tx.state.guards.add(obj.source.child("ATTR", mark), "ABSENT")
             return False
-        attributes.guard_bases(tx, cls)
+        lookup.guard_bases(tx, cls)
         return issubclass(cls, target)
 
     return check
@@ -68,7 +68,7 @@ def _answers_for_itself(tx: Any, tracker: VariableTracker) -> bool:
     if isinstance(tracker, DictVariable):
         return False  # torch does not look into it either
     if isinstance(tracker, ObjectVariable):
-        found = attributes.mro_lookup(tx, tracker.cls, "__torch_function__")
+        found = lookup.mro_lookup(tx, tracker.cls, "__torch_function__")
         return isinstance(found, (classmethod, staticmethod)) or callable(found)
     return False
 

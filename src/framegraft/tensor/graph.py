@@ -38,8 +38,10 @@ class OutputGraph:
         self.policy = policy
         self.config = config
         self.symbols: Any = None
+        self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
+        self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
         self.call_count = 0
@@ -165,6 +167,14 @@ class OutputGraph:
                 hidden = version >= 0 and fake._version - version == self.mode.uncounted.get(id(fake), 0)
                 kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
         return [kinds.get(id(t.node.meta["example_value"]), Change.NONE) for t in self.inputs]
+
+    def changed_with_gradient(self) -> list[tuple[Source, torch.Tensor]]:
+        """Inputs that require a gradient and may be changed: autograd refuses that for leaves and their views."""
+        found = []
+        for tracker, change in zip(self.inputs, self.changed_inputs(), strict=True):
+            if change is not Change.NONE and isinstance(tracker, TensorVariable) and tracker.value.requires_grad:
+                found.append((tracker.source, tracker.value))
+        return found
 
     def finish(self, outputs: list[Any]) -> torch.fx.GraphModule:
         """Close the graph with these outputs; placeholders that nothing uses are dropped."""

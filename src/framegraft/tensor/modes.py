@@ -37,7 +37,7 @@ class Modes:
     def restore(self) -> None:
         now = Modes().values
         for (setter, *where), value in self.values.items():
-            if now[setter, *where] != value:
+            if now[(setter, *where)] != value:
                 setter(*where, value)
 
     def changes_since(self, before: Modes) -> list[tuple]:

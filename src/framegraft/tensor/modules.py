@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from ..errors import GraphBreak, Restart, UserRaise
-from ..interp.state import need_constant, realize, user_error
+from ..errors import GraphBreak, Restart
+from ..interp.state import need_constant, realize
 from ..model.dispatch import HANDLERS, handles
 from ..model.value import (
     NONE,
@@ -17,7 +17,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, containers, operators
+from ..semantics import containers, instances, storing
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -25,7 +25,7 @@ _TABLES = ("_parameters", "_buffers", "_modules")
 def module_getattr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker | None:
     """torch.nn.Module.__getattr__: the three tables, in order."""
     for table in _TABLES:
-        found = attributes.module_table_entry(tx, obj, table, name)
+        found = instances.module_table_entry(tx, obj, table, name)
         if found is not None:
             return found
     return None
@@ -39,20 +39,20 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
     if isinstance(value, ObjectVariable) and issubclass(value.cls, torch.nn.Module):
         raise GraphBreak("unsupported_mutation", f"a submodule set on a module: {name}")
     for table in ("_parameters", "_modules"):
-        if attributes.module_table_entry(tx, obj, table, name) is not None:
+        if instances.module_table_entry(tx, obj, table, name) is not None:
             raise GraphBreak("unsupported_mutation", f"{name} replaced in {table}")
-    if attributes.module_table_entry(tx, obj, "_buffers", name) is not None:
+    if instances.module_table_entry(tx, obj, "_buffers", name) is not None:
         if torch.nn.modules.module._global_buffer_registration_hooks:
             raise GraphBreak("unsupported_mutation", "a buffer set while registration hooks are installed")
-        buffers = realize(attributes.instance_dict_attr(tx, obj, "_buffers"), tx.state)
+        buffers = realize(instances.instance_dict_attr(tx, obj, "_buffers"), tx.state)
         containers.dict_set(tx, buffers, constant(name), value)
         return True
-    attributes.generic_set_attr(tx, obj, name, value)
+    storing.generic_set_attr(tx, obj, name, value)
     return True
 
 
-attributes.MODULE_GETATTR[torch.nn.Module.__getattr__] = module_getattr
-attributes.MODULE_SETATTR[torch.nn.Module.__setattr__] = module_setattr
+instances.MODULE_GETATTR[torch.nn.Module.__getattr__] = module_getattr
+storing.MODULE_SETATTR[torch.nn.Module.__setattr__] = module_setattr
 
 
 def _answers(value: Any, *functions: Any) -> None:
@@ -116,23 +116,3 @@ def log_api_usage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def broadcast_shapes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     shapes = [containers.hash_key(tx, a) for a in args]
     return constant(torch.broadcast_shapes(*shapes))
-
-
-
-def _check(tx: Any, condition: Any, error: type, message: Any) -> VariableTracker:
-    if not isinstance(condition, ConstantVariable):
-        raise GraphBreak("data_dependent_branch", "a check on the value of a tensor")
-    if condition.value:
-        return NONE
-    if not isinstance(message, ConstantVariable):
-        raise GraphBreak("raised_exception", f"a failing check raises {error.__name__}")
-    raise UserRaise(user_error(error, message.value))
-
-
-@handles(torch._assert)
-def torch_assert(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    given = dict(zip(("condition", "message"), args, strict=False)) | kwargs
-    condition = given["condition"]
-    if not isinstance(condition, TensorVariable):
-        condition = constant(operators.truth(tx, condition))
-    return _check(tx, condition, AssertionError, given.get("message", constant("")))

@@ -55,14 +55,60 @@ def set_grad(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
     tx.state.mark_mutated(obj)
 
 
+class NumberVariable(TensorVariable):
+    """A 0-dimensional float64 tensor that stands for a Python float of eager mode."""
+
+    __slots__ = ()
+
+
+def _number(tracker: Any) -> NumberVariable:
+    return NumberVariable(tracker.node, tracker.fake, tracker.cls)
+
+
 @handles(_get_value)
 def get_value(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if isinstance(args[0], TensorVariable):
         fake = args[0].fake
         if fake.dim() or not fake.dtype.is_floating_point:
             raise GraphBreak("tensor_item", "a counter that is no 0-dimensional float tensor")
-        return run_node(tx, "call_method", "double", [args[0]], {})
+        tx.state.graph.has_numbers = True
+        return _number(run_node(tx, "call_method", "double", [args[0]], {}))
     return args[0]
+
+
+def compute(tx: Any, target: Any, args: list, run: Any) -> VariableTracker | None:
+    """An operation with numbers among its arguments, where ``run(args)`` would not treat them as a Python float; None for others.
+
+    What is computed of nothing but numbers is a number. Against a tensor without dimensions a float takes that tensor's
+    precision, as it would not if it were a tensor; against others, neither has a say.
+    """
+    tensors = [a for a in args if isinstance(a, TensorVariable)]
+    if tensors and all(type(t) is NumberVariable for t in tensors):
+        made = run(args)
+        return _number(made) if type(made) is TensorVariable and made.fake.dtype is torch.float64 and not made.fake.dim() else made
+    if any(type(t) is NumberVariable for t in tensors):
+        others = [t.fake for t in tensors if type(t) is not NumberVariable]
+        if all(fake.dim() == 0 for fake in others):
+            return run([_of_precision(tx, a, others[0].dtype) for a in args])
+        return None
+    name = target if isinstance(target, str) else getattr(target, "__name__", "")
+    lists = [a for a in args if isinstance(a, ListVariable)]
+    if name.startswith("_foreach_") and len(lists) > 1 and any(type(i) is NumberVariable for a in lists for i in a.items):
+        firsts = [realize(i, tx.state) for i in lists[0].items]
+        if all(isinstance(f, TensorVariable) and not f.fake.dim() for f in firsts):
+            return run([a if not isinstance(a, ListVariable) else ListVariable([
+                _of_precision(tx, i, f.fake.dtype) for i, f in zip(a.items, firsts, strict=True)]) for a in args])  # type: ignore[attr-defined]
+    return None
+
+
+def _of_precision(tx: Any, value: VariableTracker, dtype: torch.dtype) -> VariableTracker:
+    if type(value) is not NumberVariable:
+        return value
+    real = dtype.to_real() if dtype.is_complex else dtype if dtype.is_floating_point else torch.get_default_dtype()
+    return run_node(tx, "call_method", "to", [TensorVariable(value.node, value.fake, value.cls), constant(real)], {})
+
+
+torchops.NUMBERS.append(compute)
 
 
 def _without_scalar(tx: Any, name: str, args: list, kwargs: dict) -> tuple | None:
@@ -73,8 +119,10 @@ def _without_scalar(tx: Any, name: str, args: list, kwargs: dict) -> tuple | Non
     scalar = kwargs.get("value")
     if not isinstance(scalar, TensorVariable) or scalar.fake.dim() or len(kwargs) != 1:
         return None
-    scaled = run_node(tx, "call_function", torch.mul, [args[0], scalar], {})
-    scaled = run_node(tx, "call_function", torch.div if "div" in name else torch.mul, [scaled, args[1]], {})
+    if torch.is_grad_enabled() and any(isinstance(a, TensorVariable) and a.fake.requires_grad for a in args):
+        raise GraphBreak("tensor_item", f"the number that {name} of tensors which require gradients takes")
+    scaled = run_node(tx, "call_function", torch.mul, [args[1], scalar], {})
+    scaled = run_node(tx, "call_function", torch.div if "div" in name else torch.mul, [scaled, args[2]], {})
     return ("add_" if name.endswith("_") else "add"), [scaled]
 
 

@@ -24,11 +24,11 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from ..semantics import attributes, calls, containers, iteration
+from ..semantics import calls, containers, instances, iteration
 
 
 def _table(tx: Any, module: ObjectVariable, name: str) -> DictVariable:
-    table = realize(attributes.instance_dict_attr(tx, module, name), tx.state)
+    table = realize(instances.instance_dict_attr(tx, module, name), tx.state)
     table = containers.payload_of(table)
     if not isinstance(table, DictVariable):
         raise GraphBreak("unsupported_attribute", f"{name} is no dict")

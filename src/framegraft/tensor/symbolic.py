@@ -15,6 +15,7 @@ from ..errors import GraphBreak
 from ..model.value import (
     NONE,
     ConstantVariable,
+    ListVariable,
     SizeVariable,
     SymbolicVariable,
     TensorVariable,
@@ -28,7 +29,10 @@ _INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.i
             operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
             operator.ipow: operator.pow}
 _DIVISIONS = frozenset((operator.truediv, operator.floordiv, operator.mod))
+_EXACT = 2.0 ** 53  # floats up to here are whole numbers that fit; nan and the infinities, which have none, lie outside
+_PERIODIC = frozenset((math.sin, math.cos, math.tan))  # ValueError for infinities
 _IDENTITIES = frozenset((operator.index, operator.pos, builtins.int, math.trunc, math.floor, math.ceil))  # of ints
+_TO_INT = frozenset((builtins.int, math.floor, math.ceil, math.trunc))
 _EXTREMES: dict[Any, Any] = {builtins.min: torch.sym_min, builtins.max: torch.sym_max}
 # what the program calls -> what gives the same of symbols, in the graph
 _FUNCTIONS: dict[Any, Any] = {
@@ -115,7 +119,10 @@ def _is_defined(fn: Any, values: list) -> bool:
         base, exponent = values
         if type(exponent) is int and type(base) is torch.SymInt:
             return 0 <= exponent <= 64
-        return type(base) in (float, torch.SymFloat) and bool(base > 0)
+        return type(base) in (float, torch.SymFloat) and all(
+            bool(v) for v in (base > 1e-18, base < 1e18, exponent >= -16, exponent <= 16))  # no OverflowError
+    if fn in _TO_INT or fn in _PERIODIC:
+        return type(values[0]) is not torch.SymFloat or bool(values[0] > -_EXACT) and bool(values[0] < _EXACT)
     return True
 
 
@@ -131,11 +138,26 @@ def read_number(tx: Any, tensor: Any, method: str) -> VariableTracker | None:
     """``item()``, ``int()`` and ``float()`` of a tensor as a number that the data decides; None where it must break."""
     if not isinstance(tensor, TensorVariable) or tensor.fake.numel() != 1 or tensor.fake.dtype is torch.bool or tensor.fake.is_complex():
         return None
-    if method == "item" or method == "__float__" and tensor.fake.is_floating_point():
-        return ITEM[0](tx, tensor)
-    if method == "__int__" and not tensor.fake.is_floating_point():
+    if method == "item" or method == ("__float__" if tensor.fake.is_floating_point() else "__int__"):
+        tx.state.graph.use_symbols()
         return ITEM[0](tx, tensor)
     return None
+
+
+def read(tx: Any, tensor: TensorVariable, method: str) -> VariableTracker | None:
+    """What a method without arguments makes of a tensor's values, as numbers that the data decides; None where it must break."""
+    if method != "tolist":
+        return read_number(tx, tensor, method)
+    if tensor.fake.dim() == 0:
+        return read_number(tx, tensor, "item")
+    if type(tensor.fake.shape[0]) is not int or tensor.fake.numel() > _LONGEST_LIST:
+        return None
+    items = [read(tx, PART[0](tx, tensor, index), method) for index in range(tensor.fake.shape[0])]
+    return None if None in items else ListVariable(items)
+
+
+_LONGEST_LIST = 64  # each number is an operation of the graph
+PART: list[Any] = []  # (tx, tensor, index) -> tensor[index]; set by torchops
 
 
 def check(tx: Any, condition: VariableTracker, keep: Any) -> VariableTracker:
@@ -188,6 +210,11 @@ def truth(tracker: SymbolicVariable) -> bool:
 
 def specialise(tracker: SymbolicVariable) -> VariableTracker:
     try:
-        return ConstantVariable(tracker.cls(tracker.value), tracker.source)
+        value = tracker.cls(tracker.value)
+        if value == 0 and tracker.cls is float and tracker.recipe is not None:
+            for part in tracker.recipe[2]:  # 0.0 equals -0.0: where it comes from tells which of them it is
+                if isinstance(part, SymbolicVariable):
+                    specialise(part)
+        return ConstantVariable(value, tracker.source)
     except _data_dependent() as error:
         raise GraphBreak("tensor_item", f"the value of a number that the data decides is needed: {asked(error)}") from None

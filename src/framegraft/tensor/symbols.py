@@ -87,8 +87,8 @@ class Symbols:
         self.graph = graph
         self.env = ShapeEnv(
             duck_shape=False,
-            allow_scalar_outputs=config.capture_scalar_outputs,
-            allow_dynamic_output_shape_ops=config.capture_dynamic_output_shape_ops,
+            allow_scalar_outputs=graph.data_numbers,
+            allow_dynamic_output_shape_ops=graph.data_shapes,
         )
         self.env.guards = self._guards = _Guards(where)
         self.slots: dict[sympy.Symbol, Slot] = {}

@@ -30,7 +30,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, calls
+from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
 from . import numpy, symbolic, whole
@@ -230,6 +230,10 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
+    try:
+        value.is_leaf  # noqa: B018 - it may raise: the view of a parameter, made and written to in no_grad mode
+    except RuntimeError:
+        raise GraphBreak("fake_tensor_failure", "a view of ambiguous history") from None
     graph = state.graph
     plan = None if graph.policy is None else graph.policy.tensor(value, source)
     extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
@@ -305,8 +309,19 @@ PLAIN_OPERATORS: dict[Any, Any] = {
 FLOATS: list[Any] = []  # (tx, target, args, kwargs) -> the value, or None; set by floats.py, which builds on this file
 
 
+NUMBERS: list[Any] = []  # (tx, target, args, run) -> the value, or None; set by optim.py, which builds on this file
+
+
 def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     """Add a node for the operation and wrap what it gives."""
+    if tx.state.graph.has_numbers:
+        computed = NUMBERS[0](tx, target, args, lambda args: _run_node(tx, kind, target, args, kwargs))
+        if computed is not None:
+            return computed
+    return _run_node(tx, kind, target, args, kwargs)
+
+
+def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     state = tx.state
     if state.graph.policy is not None and state.graph.policy.tensor_floats:
         rewritten = FLOATS[0](tx, target, args, kwargs)
@@ -333,6 +348,9 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
                 else:
                     result = target(*fake_args, **fake_kwargs)
     except PROPAGATION_ERRORS as error:
+        if isinstance(error, DATA_DEPENDENT) and state.graph.symbols is None and (state.graph.data_numbers or state.graph.data_shapes):
+            state.graph.use_symbols()
+            return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
     state.dirty += 1
     state.grew_at = state.steps
@@ -389,7 +407,7 @@ _RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gathe
                       "index_fill_", "index_put", "index_put_", "embedding", "embedding_bag", "take", "take_along_dim",
                       "cross_entropy", "nll_loss", "one_hot", "bincount", "repeat_interleave", "multinomial", "bernoulli",
                       "binary_cross_entropy", "floor_divide", "floordiv", "remainder", "mod", "inverse", "cholesky", "inv",
-                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "normal", "searchsorted", "bucketize"))
+                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "_assert_async", "normal", "searchsorted", "bucketize"))
 
 
 def _may_raise(target: Any) -> bool:
@@ -477,7 +495,7 @@ def type_of_fake(fake: Any) -> type:
 
 def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
-        if fn in (int, float) and tx.state.config.capture_scalar_outputs and len(args) == 1:
+        if fn in (int, float) and tx.state.graph.data_numbers and len(args) == 1:
             number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
             if number is not None:
                 return number
@@ -519,7 +537,7 @@ def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
 
 def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if name in SCALARS:
-        number = symbolic.read_number(tx, obj, name) if tx.state.config.capture_scalar_outputs and not args and not kwargs else None
+        number = symbolic.read(tx, obj, name) if tx.state.graph.data_numbers and not args and not kwargs else None
         if number is not None:
             return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
@@ -537,7 +555,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
                 raise GraphBreak("fake_tensor_failure", str(error)) from None
     if name in ("__iter__",):
         return attributes.calls.iteration.get_iter(tx, obj)
-    on_class = attributes.mro_lookup(tx, obj.cls, name)
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
     if isinstance(on_class, types.FunctionType) and on_class.__module__ not in ("torch._tensor", "torch._refs"):
         return calls.call(tx, wrap_pinned(tx, on_class), [obj, *args], kwargs)
     if name == "type" and not args and not kwargs and obj.fake.device.type == "cpu" and obj.fake.layout is torch.strided:
@@ -551,7 +569,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         return run_node(tx, "call_function", operator.getitem, [obj, *args], kwargs)
     _user_operator(tx, args)
     if kwargs and name in REWRITTEN:
-        other = REWRITTEN[name](tx, name, args, kwargs)
+        other = REWRITTEN[name](tx, name, [obj, *args], kwargs)
         if other is not None:
             name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
@@ -564,7 +582,7 @@ def _requires_already(obj: TensorVariable, args: list) -> bool:
 
 
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
-REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, args, kwargs) -> (method, arguments) without keywords, None as it is
+REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (method, arguments) without keywords, None as it is
 
 
 def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
@@ -575,15 +593,17 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         if name == "nbytes" and type(value) is not int:
             return symbolic.wrap_value(value)
         if obj.source is not None and name not in GUARDED_METADATA:
+            if obj.value is not None and getattr(obj.value, name) != value:  # changed in the trace, or unknown to fake tensors
+                raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
             tx.state.guards.add(obj.source.child("ATTR", name), "EQ", value)
         return symbolic.wrap_value(value)
-    on_class = attributes.mro_lookup(tx, obj.cls, name)
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING:
         if obj.value is not None and obj.source is not None and name in getattr(obj.value, "__dict__", {}):
             raise GraphBreak("unsupported_attribute", f"Tensor.{name}, set by the program")
         if obj.source is not None:
             tx.state.guards.add(obj.source.child("ATTR", name), "ABSENT")
-        raise attributes.attribute_error(obj, name)
+        raise lookup.attribute_error(obj, name)
     if name in VIEWS:
         return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
     if name in ATTRIBUTES:
@@ -642,29 +662,12 @@ def _item(tx: Any, obj: TensorVariable) -> VariableTracker:
     return run_node(tx, "call_method", "item", [obj], {})
 
 
+def _part(tx: Any, obj: TensorVariable, index: int) -> VariableTracker:
+    return run_node(tx, "call_function", operator.getitem, [obj, constant(index)], {})
+
+
 symbolic.ITEM.append(_item)
-
-
-@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
-def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    condition = args[0] if args else kwargs.get("cond")
-    return symbolic.check(tx, condition, lambda node: run_check(tx, node))
-
-
-@handles(torch._check_is_size)
-def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
-    operators = attributes.calls.operators
-    for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
-        if bound is not NONE:
-            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx, node))
-    return NONE
-
-
-def run_check(tx: Any, node: Any) -> None:
-    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error."""
-    tx.state.graph.may_raise = True
-    tx.state.graph.node("call_function", torch._check, (node,), {})
+symbolic.PART.append(_part)
 
 
 @handles(torch.is_tensor)

@@ -20,6 +20,7 @@ from rich.text import Text
 
 from ..api import compile as compile_object
 from ..backends.registry import backend_origin, list_backends
+from ..bytecode.code import qualified_name
 from ..decompiler import decompile
 from ..errors import FramegraftError
 from ..reasons import REASONS
@@ -191,7 +192,7 @@ def _decompile(wanted: Any, console: Console) -> int:
             source = decompile(code)
         except FramegraftError as error:
             failed += 1
-            _fail(f"{code.co_qualname} cannot be decompiled: {error}", 1)
+            _fail(f"{qualified_name(code)} cannot be decompiled: {error}", 1)
             continue
         if number:
             console.print()

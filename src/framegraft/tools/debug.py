@@ -12,6 +12,7 @@ from torch.fx import GraphModule
 
 from .. import _native, events
 from ..api import compiled_codes
+from ..bytecode.code import qualified_name, replace_code
 from ..decompiler import DecompileError
 from ..decompiler.verify import recompile
 from ..run import records
@@ -113,7 +114,7 @@ def code_from_file(path: pathlib.Path, text: str, code: CodeType) -> CodeType | 
     for value in made.co_consts:
         place = _PLACE.match(value) if isinstance(value, str) else None
         consts.append(code.co_consts[int(place[1])] if place else _of_file(value, path))
-    return _of_file(made.replace(co_consts=tuple(consts), co_name=code.co_name, co_qualname=code.co_qualname), path)
+    return _of_file(replace_code(made, co_consts=tuple(consts), co_name=code.co_name, co_qualname=qualified_name(code)), path)
 
 
 def _of_file(value: Any, path: pathlib.Path) -> Any:

@@ -13,6 +13,7 @@ import torch
 
 from .. import events
 from ..api import compile as compile_object
+from ..bytecode.code import qualified_name
 from ..errors import FramegraftError
 from . import byvalue
 
@@ -49,7 +50,7 @@ def _call(code: types.CodeType, flat: tuple) -> tuple[tuple, dict[str, Any]]:
 def record(fn: types.FunctionType, args: tuple, path: str | os.PathLike[str], backend: str = "", error: str = "") -> pathlib.Path:
     """Write a frame that has not run yet. Raises what ``pickle`` does for what cannot be pickled."""
     code = fn.__code__
-    told = {"version": VERSION, "python": sys.version_info[:2], "torch": torch.__version__, "function": code.co_qualname,
+    told = {"version": VERSION, "python": sys.version_info[:2], "torch": torch.__version__, "function": qualified_name(code),
             "filename": code.co_filename, "line": code.co_firstlineno, "backend": backend, "error": error}
     data = byvalue.dumps((told, byvalue.dumps((fn, args))))  # what was recorded can be told though it cannot be read
     target = pathlib.Path(path)

@@ -21,6 +21,7 @@ from rich.text import Text
 from .. import _native
 from ..api import Context, compile, context_for
 from ..backends.registry import lookup_backend
+from ..bytecode.code import qualified_name
 from ..emit.resume import origin_of
 from .report import Recorder
 from .targets import BadTarget
@@ -51,7 +52,7 @@ class Named(Context):
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
         origin = origin_of(code)
-        if origin is code and not any(self._is(fn, origin.co_qualname, *name) for name in self._names):
+        if origin is code and not any(self._is(fn, qualified_name(origin), *name) for name in self._names):
             _native.set_skip(code, self, True)
             return None
         return super().miss(compiled, args)

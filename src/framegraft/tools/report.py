@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from .. import _native, events
+from ..bytecode.code import qualified_name
 from ..run import records, skip
 from . import sources
 from .details import Break, Collector, Detail, from_text, meaning, recompilation
@@ -192,7 +193,7 @@ class _Data:
         for code, line in r.detail(c).lines:
             if not skip.is_library(code.co_filename):
                 origin = records.origin_of(code)
-                _note(self._function(origin.co_filename, origin.co_firstlineno, origin.co_qualname), line, "captured")
+                _note(self._function(origin.co_filename, origin.co_firstlineno, qualified_name(origin)), line, "captured")
         own = self._function(c.filename, c.line, c.name)
         for line in r.eager.get(c.number, ()):
             _note(own, line, "eager")

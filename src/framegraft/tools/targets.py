@@ -11,6 +11,8 @@ import sys
 from types import CodeType
 from typing import Any
 
+from ..bytecode.code import qualified_name
+
 
 class BadTarget(Exception):
     """A file, module or function that is not there, in words for the user."""
@@ -58,7 +60,7 @@ def functions_in(code: CodeType, prefix: str = "") -> dict[str, CodeType]:
     for value in code.co_consts:
         if isinstance(value, CodeType):
             if value.co_flags & 1:  # a function, no class body
-                found.setdefault(value.co_qualname, value)
+                found.setdefault(qualified_name(value), value)
             found.update({k: v for k, v in functions_in(value).items() if k not in found})
     return found
 

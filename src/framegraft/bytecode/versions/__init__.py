@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from ..ir import Instruction
-from .assemble import Assembled, assemble
-from .decode import canonical
-from .running import FEATURES
+from .running import BLOCK_STACK, NAME
+
+if BLOCK_STACK:
+    from .py310 import assemble, canonical, name_code, qualname
+else:
+    from .assemble import assemble
+    from .decode import canonical
 
 
 class Version:
@@ -23,13 +27,29 @@ class Version:
     - ``!r`` in an f-string with a format is APPLY of repr before the format is made (3.13).
     """
 
-    name = FEATURES.name
+    name = NAME
 
     def decode(self, code: CodeType) -> list[Instruction]:
         return canonical(code)
 
-    def assemble(self, body: list[Instruction], layout: Any, consts: Any, names: Any, firstlineno: int) -> Assembled:
+    def assemble(self, body: list[Instruction], layout: Any, consts: Any, names: Any, firstlineno: int) -> Any:
+        """A named tuple of fields of the code object."""
         return assemble(body, layout, consts, names, firstlineno)
+
+    def qualname(self, code: CodeType) -> str:
+        return qualname(code) if BLOCK_STACK else code.co_qualname
+
+    def note_name(self, fn: FunctionType) -> None:
+        if BLOCK_STACK and qualname(fn.__code__) == fn.__code__.co_name:
+            name_code(fn.__code__, fn.__qualname__)
+
+    def replace(self, code: CodeType, **fields: Any) -> CodeType:
+        if not BLOCK_STACK:
+            return code.replace(**fields)
+        name = fields.pop("co_qualname", None) or qualname(code)
+        made = code.replace(**fields)
+        name_code(made, name)
+        return made
 
 
 VERSION = Version()

@@ -48,10 +48,12 @@ _RESULTS = frozenset(("CALL", "CALL_EX", "APPLY", "MAKE_FUNCTION")) if FEATURES.
 
 
 class Assembled(NamedTuple):
-    code: bytes
-    linetable: bytes
-    exceptiontable: bytes
-    stacksize: int
+    """Fields of the code object."""
+
+    co_code: bytes
+    co_linetable: bytes
+    co_exceptiontable: bytes
+    co_stacksize: int
 
 
 class Unit:

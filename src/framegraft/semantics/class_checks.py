@@ -1,0 +1,86 @@
+"""isinstance() and issubclass(), with the hooks of metaclasses."""
+
+from __future__ import annotations
+
+import abc
+import types
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import handles
+from ..model.source import pinned
+from ..model.value import ObjectVariable, TupleVariable, VariableTracker, constant
+from . import attributes, instances, lookup
+
+
+def is_class(tracker: VariableTracker) -> bool:
+    return isinstance(tracker, ObjectVariable) and issubclass(type(tracker.value), type)
+
+
+@handles(isinstance)
+def handle_isinstance(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    obj, classes = args
+    return constant(_instance_of(tx, obj, obj.python_type(), classes, "__instancecheck__"))
+
+
+@handles(issubclass)
+def handle_issubclass(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    cls, classes = args
+    if not is_class(cls):
+        raise UserRaise(user_error(TypeError, "issubclass() arg 1 must be a class"))
+    return constant(_instance_of(tx, cls, cls.value, classes, "__subclasscheck__"))
+
+
+def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTracker, hook: str) -> bool:
+    if isinstance(classes, TupleVariable):
+        return any(_instance_of(tx, obj, cls, realize(c, tx.state), hook) for c in classes.items)
+    if isinstance(classes, ObjectVariable) and issubclass(type(classes.value), types.UnionType):
+        return issubclass(cls, classes.value)
+    if not is_class(classes):
+        what = "isinstance() arg 2 must be a type, a tuple of types" if hook == "__instancecheck__" else (
+            "issubclass() arg 2 must be a class, a tuple of classes")
+        raise UserRaise(user_error(TypeError, what + ", or a union"))
+    target = classes.value  # type: ignore[attr-defined]
+    if hook == "__instancecheck__" and cls is target:
+        return True
+    check = lookup.mro_lookup(tx, type(target), hook)
+    quick = INSTANCE_CHECKS.get(check)
+    if quick is not None:
+        return quick(tx, obj, cls, target, hook)
+    if check is not type.__dict__[hook]:
+        raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
+    lookup.guard_bases(tx, cls)
+    if issubclass(cls, target):
+        return True
+    if hook == "__subclasscheck__" or not instances.tells_own_class(tx, obj):
+        return False
+    told = realize(attributes.get_attr(tx, obj, "__class__"), tx.state)  # CPython: object_isinstance
+    return is_class(told) and issubclass(told.value, target)  # type: ignore[attr-defined]
+
+
+INSTANCE_CHECKS: dict[Any, Any] = {}
+
+
+def _abc_check(tx: Any, obj: VariableTracker, cls: type, target: type, hook: str) -> bool:
+    """ABCMeta.__instancecheck__: registrations are seen through the ABC cache token, guarded."""
+    if hook == "__instancecheck__" and instances.tells_own_class(tx, obj):
+        raise GraphBreak("untraceable_call", f"isinstance() of a {cls.__name__}, which has a __class__ of its own")
+    tx.state.guards.add(pinned(target).child("PYCALL", _AbcAnswer(cls, target)), "EQ", issubclass(cls, target))
+    return issubclass(cls, target)
+
+
+class _AbcAnswer:
+    """Guard accessor: is ``cls`` a (virtual) subclass of the class?"""
+
+    __name__ = "has_subclass"
+
+    def __init__(self, cls: type, target: type) -> None:
+        self.cls = cls
+
+    def __call__(self, target: type) -> bool:
+        return issubclass(self.cls, target)
+
+
+for _name in ("__instancecheck__", "__subclasscheck__"):
+    INSTANCE_CHECKS[abc.ABCMeta.__dict__[_name]] = _abc_check

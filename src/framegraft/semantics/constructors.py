@@ -1,0 +1,297 @@
+"""Calls of builtin classes: what int(), str(), dict(), super() and the others make of trackers."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+from typing import Any
+
+from .._native import type_name
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import TENSOR, constructs, specialised
+from ..model.value import (
+    MISSING,
+    NONE,
+    CombinedIteratorVariable,
+    ConstantVariable,
+    DictVariable,
+    ExceptionVariable,
+    IteratorVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    SliceVariable,
+    SuperVariable,
+    SymbolicVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import attributes, calls, class_checks, containers, core, iteration, lookup, operators
+from .wrapping import wrap_pinned
+
+
+@constructs(type)
+def make_type(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 1:
+        raise GraphBreak("untraceable_call", "type() with three arguments")
+    return wrap_pinned(tx, args[0].python_type())
+
+
+@constructs(super)
+def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if args:
+        if len(args) != 2 or not class_checks.is_class(args[0]):
+            raise GraphBreak("untraceable_call", "super() with other arguments than a class and an object")
+        cls = args[0].value
+        if not (issubclass(args[1].python_type(), cls) or class_checks.is_class(args[1]) and issubclass(args[1].value, cls)):
+            raise GraphBreak("raised_exception", "super() of an object of another class")
+        return SuperVariable(cls, args[1])
+    cell = tx.cells.get("__class__")
+    if cell is None or tx.first_arg is None:
+        raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
+    start: Any = realize(cell.contents, tx.state)
+    return SuperVariable(start.value, realize(tx.first_arg, tx.state))
+
+
+def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
+    obj = specialised(obj)
+    if isinstance(obj, ConstantVariable):
+        return operators.fold(fn, [obj])
+    if class_checks.is_class(obj):
+        return _class_text(tx, fn, obj)
+    if isinstance(obj, ObjectVariable) and obj.payload is None:
+        if fn is str and lookup.mro_lookup(tx, obj.cls, "__str__") is not object.__str__:
+            name = "__str__"
+        if issubclass(type(obj.value), enum.Enum) and isinstance(lookup.mro_lookup(tx, obj.cls, name), types.WrapperDescriptorType):
+            return constant(fn(obj.value))  # what the members keep in C
+        method = attributes.special_method(tx, obj, name)
+        if method is not None and not calls.is_builtin_method(method):
+            text = realize(calls.call(tx, method, [], {}), tx.state)
+            if not issubclass(text.python_type(), str):
+                said = f"{name} returned non-string (type {type_name(text.python_type())})"
+                raise UserRaise(user_error(TypeError, said))
+            return text
+    if isinstance(obj, ExceptionVariable) and fn is str and type(obj.cls.__str__) is types.WrapperDescriptorType:
+        if len(obj.args) == 1 and obj.cls.__str__ is BaseException.__str__:
+            return text_of(tx, str, "__repr__", realize(obj.args[0], tx.state))
+    if isinstance(obj, (ListVariable, TupleVariable)):
+        try:
+            value = core.need_constant_deep(TupleVariable(obj.items))
+        except GraphBreak:
+            return _break_text(fn, obj)
+        return constant(fn(list(value) if isinstance(obj, ListVariable) else obj.python_type()(value)))
+    return _break_text(fn, obj)
+
+
+def _class_text(tx: Any, fn: Any, obj: Any) -> VariableTracker:
+    if lookup.mro_lookup(tx, type(obj.value), "__repr__") is not type.__repr__:
+        return _break_text(fn, obj)
+    root = tx.state.guards.pin(obj.source, obj.value)
+    for part in ("__module__", "__qualname__"):
+        tx.state.guards.add(root.child("ATTR", part), "EQ", getattr(obj.value, part))
+    return constant(fn(obj.value))
+
+
+def _break_text(fn: Any, obj: VariableTracker) -> Any:
+    raise GraphBreak("untraceable_call", f"{fn.__name__}() of a {obj.python_type().__name__}")
+
+
+@constructs(str)
+def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) > 1 or kwargs:
+        named = {k: core.need_constant(v, k) for k, v in kwargs.items()}
+        return operators.fold(str, [constant(core.need_constant(a, "an argument of str()")) for a in args], named)
+    if not args:
+        return constant("")
+    return text_of(tx, str, "__repr__", args[0])
+
+
+@constructs(int, float, bool, complex, bytes)
+def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if cls is bool:
+        return constant(operators.truth(tx, args[0]) if args else False)
+    if len(args) == 1 and not kwargs and type(args[0]) is SymbolicVariable:
+        number = TENSOR.symbolic(tx, cls, args)
+        if number is not None:
+            return number
+    args = [specialised(a) for a in args]
+    if all(type(a) is ConstantVariable for a in args):
+        return operators.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
+    if isinstance(args[0], TensorVariable):
+        return operators.TENSOR.call(tx, cls, args, kwargs)
+    name = {int: "__int__", float: "__float__", complex: "__complex__", bytes: "__bytes__"}[cls]
+    method = attributes.special_method(tx, args[0], name)
+    if method is None or calls.is_builtin_method(method):
+        raise GraphBreak("untraceable_call", f"{cls.__name__}() of a {args[0].python_type().__name__}")
+    return calls.call(tx, method, [], {})
+
+
+@constructs(list)
+def make_list(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    return ListVariable(iteration.unpack_iterable(tx, args[0]) if args else [])
+
+
+@constructs(tuple)
+def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if args and type(args[0]) is TupleVariable:
+        return args[0]
+    return TupleVariable(iteration.unpack_iterable(tx, args[0]) if args else [])
+
+
+@constructs(set, frozenset)
+def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].cls is frozenset:
+        return args[0]
+    result = SetVariable({}, cls=cls)
+    result.grown = not args or not isinstance(containers.payload_of(args[0]), (SetVariable, DictVariable))
+    for item in iteration.unpack_iterable(tx, args[0]) if args else []:
+        item = realize(item, tx.state)
+        result.items.setdefault(containers.hash_key(tx, item), item)
+    return result
+
+
+@constructs(dict)
+def make_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    result = DictVariable({})
+    update_dict(tx, result, args, kwargs)
+    return result
+
+
+def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None:
+    if args:
+        source = args[0]
+        inner = containers.payload_of(source)
+        if isinstance(inner, DictVariable) or attributes.special_method(tx, source, "keys") is not None:
+            pairs = containers.mapping_items(tx, source)
+        else:
+            pairs = []
+            for pair in iteration.unpack_iterable(tx, source):
+                both = iteration.unpack_iterable(tx, realize(pair, tx.state))
+                if len(both) != 2:
+                    raise GraphBreak("raised_exception", "dict() of items that are no pairs")
+                pairs.append((realize(both[0], tx.state), both[1]))
+        for key, value in pairs:
+            containers.dict_set(tx, target, key, value)
+    for name, value in kwargs.items():
+        containers.dict_set(tx, target, constant(name), value)
+
+
+@constructs(range)
+def make_range(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    values = [containers.index_of(tx, a) for a in args]
+    return operators.fold(range, [constant(v) for v in values])
+
+
+@constructs(slice)
+def make_slice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    items = list(args) if len(args) > 1 else [NONE, *args]
+    return SliceVariable([*items, NONE] if len(items) == 2 else items)
+
+
+@constructs(enumerate)
+def make_enumerate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    start = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
+    return CombinedIteratorVariable(enumerate, [iteration.get_iter(tx, args[0])], count=containers.index_of(tx, start))
+
+
+@constructs(zip)
+def make_zip(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    strict = core.need_constant(kwargs.get("strict", constant(False)), "strict")
+    return CombinedIteratorVariable(zip, [iteration.get_iter(tx, a) for a in args], strict=strict)
+
+
+@constructs(map)
+def make_map(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    return CombinedIteratorVariable(map, [iteration.get_iter(tx, a) for a in args[1:]], fn=args[0])
+
+
+@constructs(filter)
+def make_filter(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    fn = None if isinstance(args[0], ConstantVariable) and args[0].value is None else args[0]
+    return CombinedIteratorVariable(filter, [iteration.get_iter(tx, args[1])], fn=fn)
+
+
+@constructs(reversed)
+def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    method = attributes.special_method(tx, args[0], "__reversed__") if isinstance(args[0], ObjectVariable) else None
+    if method is not None and not calls.is_builtin_method(method):
+        return calls.call(tx, method, [], {})
+    inner = containers.payload_of(args[0])
+    if isinstance(inner, DictVariable):
+        return iteration.iterate_dict(tx, inner, backwards=True)
+    if isinstance(inner, ConstantVariable):
+        try:
+            values = reversed(inner.value)
+        except TypeError as error:
+            raise UserRaise(user_error(TypeError, *error.args)) from None
+        if isinstance(inner.value, range):
+            return iteration.get_iter(tx, constant(inner.value[::-1]))
+        return IteratorVariable([constant(v) for v in values], None, type(values))
+    if not isinstance(inner, (ListVariable, TupleVariable)):
+        raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
+    kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
+    return IteratorVariable(list(reversed(inner.items)), inner, kind)
+
+
+@constructs(object)
+def make_object(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    return ObjectVariable(MISSING, object)
+
+
+@constructs(property, staticmethod, classmethod)
+def make_descriptor(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("untraceable_call", f"{cls.__name__} made in the trace")
+
+
+@constructs(types.SimpleNamespace)
+def make_namespace(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    made = ObjectVariable(MISSING, cls)
+    made.attrs.update(kwargs)
+    return made
+
+
+@constructs(collections.OrderedDict)
+def make_ordered_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    made = ObjectVariable(MISSING, cls)
+    made.payload = DictVariable({})
+    update_dict(tx, made.payload, args, kwargs)
+    return made
+
+
+calls.MAPPING_BASES.add(collections.OrderedDict)
+
+
+@constructs(functools.partial)
+def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    made = PartialVariable(args[0], list(args[1:]), dict(kwargs))
+    return made
+
+
+class PartialVariable(MethodVariable):
+    """functools.partial made in the trace."""
+
+    __slots__ = ("args", "kwargs")
+
+    def __init__(self, func: VariableTracker, args: list, kwargs: dict) -> None:
+        super().__init__(func, NONE)
+        self.args = args
+        self.kwargs = kwargs
+
+    def python_type(self) -> type:
+        return functools.partial
+
+
+@constructs(types.MappingProxyType)
+def make_proxy(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    inner = containers.payload_of(args[0])
+    if not isinstance(inner, DictVariable):
+        raise GraphBreak("untraceable_call", f"a mappingproxy of a {args[0].python_type().__name__}")
+    made = ObjectVariable(MISSING, cls)
+    made.payload = inner
+    return made

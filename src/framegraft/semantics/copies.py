@@ -1,0 +1,106 @@
+"""The copy module on trackers (CPython: Lib/copy.py)."""
+
+from __future__ import annotations
+
+import copy
+import copyreg
+import enum
+import types
+from typing import Any
+
+from ..errors import GraphBreak
+from ..interp.state import realize
+from ..model.dispatch import handles
+from ..model.source import pinned
+from ..model.value import (
+    MISSING,
+    ConstantVariable,
+    DictVariable,
+    FunctionVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    SymbolicVariable,
+    TupleVariable,
+    VariableTracker,
+)
+from . import calls, containers, instances, lookup
+from .wrapping import wrap_pinned
+
+
+@handles(copy.deepcopy)
+def handle_deepcopy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 1 or kwargs:
+        raise GraphBreak("untraceable_call", "copy.deepcopy with a memo")
+    return duplicate(tx, args[0], {})
+
+
+_ATOMIC = (types.FunctionType, type, types.BuiltinFunctionType, enum.Enum, property, range)
+_DEFAULT_COPY = {"__deepcopy__": MISSING, "__copy__": MISSING, "__reduce_ex__": object.__reduce_ex__, "__reduce__": object.__reduce__,
+                 "__setstate__": MISSING, "__getnewargs__": MISSING, "__getnewargs_ex__": MISSING, "__slots__": MISSING,
+                 "__getstate__": getattr(object, "__getstate__", MISSING)}
+
+
+def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTracker:
+    """copy.deepcopy, or copy.copy where ``memo`` is None, of what Lib/copy.py copies without calling the program."""
+    obj = realize(obj, tx.state)
+    if isinstance(obj, (ConstantVariable, SymbolicVariable, FunctionVariable)):
+        return obj
+    if isinstance(obj, ObjectVariable) and issubclass(type(obj.value), _ATOMIC):
+        return obj
+    if memo is not None and id(obj) in memo:
+        return memo[id(obj)][0]
+
+    def part(value: VariableTracker) -> VariableTracker:
+        return value if memo is None else duplicate(tx, value, memo)
+
+    def keep(made: Any) -> Any:
+        if memo is not None:
+            memo[id(obj)] = (made, obj)
+        return made
+
+    if isinstance(obj, ListVariable):
+        made = keep(ListVariable([]))
+        made.items.extend(part(i) for i in obj.items)
+        return made
+    if isinstance(obj, TupleVariable):
+        items = [part(i) for i in obj.items]
+        return obj if all(a is b for a, b in zip(items, obj.items, strict=True)) else TupleVariable(items)
+    if isinstance(obj, DictVariable):
+        made = keep(DictVariable({}))
+        for key, value in list(containers.complete(tx, obj).values()):
+            containers.dict_set(tx, made, realize(part(key), tx.state), part(value))
+        return made
+    if isinstance(obj, SetVariable):
+        if memo is None and obj.cls is frozenset:
+            return obj
+        if memo is not None and not all(isinstance(i, ConstantVariable) for i in obj.items.values()):
+            raise GraphBreak("untraceable_call", f"a deep copy of a {obj.cls.__name__} of objects")
+        return SetVariable(dict(obj.items), cls=obj.cls)
+    if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & 1 << 9:
+        return _duplicate_object(tx, obj, memo, part, keep)
+    raise GraphBreak("untraceable_call", f"a copy of a {obj.python_type().__name__}")
+
+
+def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any, keep: Any) -> VariableTracker:
+    cls = obj.cls
+    if cls in copyreg.dispatch_table:
+        raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, for which copyreg has a function")
+    tx.state.guards.add(pinned(copyreg.dispatch_table), "NOKEY", cls)
+    own = lookup.mro_lookup(tx, cls, "__copy__" if memo is None else "__deepcopy__")
+    if memo is None and isinstance(own, types.FunctionType):
+        return calls.call(tx, wrap_pinned(tx, own), [obj], {})
+    for name, default in _DEFAULT_COPY.items():
+        if lookup.mro_lookup(tx, cls, name) is not default:
+            raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, which has its own {name}")
+    made = keep(calls.new_object(tx, object, [wrap_pinned(tx, cls)], {}))
+    namespace = instances.instance_dict(tx, obj)
+    for key, value in list(containers.complete(tx, realize(namespace, tx.state)).values()):  # type: ignore[arg-type]
+        made.attrs[key.value] = part(value)  # type: ignore[attr-defined]
+    return made
+
+
+@handles(copy.copy)
+def handle_copy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    obj = args[0]
+    return obj if isinstance(obj, TupleVariable) else duplicate(tx, obj, None)

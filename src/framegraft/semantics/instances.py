@@ -1,0 +1,234 @@
+"""Attributes of instances: object.__getattribute__, the instance's ``__dict__``, and the descriptor protocol."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+from typing import Any
+
+from .. import _native
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize
+from ..model.value import (
+    MISSING,
+    BuiltinMethodVariable,
+    DictVariable,
+    LazyVariable,
+    MethodVariable,
+    ObjectVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import calls, class_attributes, lookup
+from .containers import dict_get
+from .wrapping import wrap_class, wrap_pinned
+
+
+def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
+    """The instance dict's entry, MISSING if there is none; its presence or absence is guarded."""
+    found = obj.attrs.get(name)
+    if found is not None:
+        return found
+    if obj.namespace is not None:
+        entry = calls.operators.containers.dict_get(tx, obj.namespace, constant(name))
+        return MISSING if entry is None else entry
+    if obj.value is MISSING:
+        return MISSING
+    if not obj.cls.__dictoffset__ and lookup.namespace_of(obj.value) is not None:
+        raise GraphBreak("unsupported_attribute", f"the attributes of a {obj.cls.__name__}, kept in C")
+    namespace = lookup.namespace_of(obj.value)
+    if type(namespace) is not dict:
+        return MISSING
+    assert obj.source is not None
+    source = obj.source.namespace(obj.value).child("KEY", name)
+    if name in namespace:
+        tx.state.guards.present(source)
+        return LazyVariable(namespace[name], source)
+    tx.state.guards.add(source, "ABSENT")
+    return MISSING
+
+
+def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
+    cls = obj.cls
+    getattribute = lookup.mro_lookup(tx, cls, "__getattribute__")
+    if isinstance(getattribute, types.FunctionType):
+        return calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {})
+    if cls in (types.UnionType, types.GenericAlias) and obj.source is not None and name in ("__args__", "__origin__", "__parameters__"):
+        if cls is not types.UnionType:
+            tx.state.guards.pin(obj.source, obj.value)
+        return LazyVariable(getattr(obj.value, name), obj.source.child("ATTR", name))
+    if getattribute is not object.__getattribute__ and not _is_generic(cls):
+        raise GraphBreak("unsupported_attribute", f"the attributes of a {cls.__name__}, which C code looks up in a way of its own")
+    return generic_get_attr(tx, obj, name)
+
+
+@functools.cache
+def _is_generic(cls: type) -> bool:
+    """Whether ``__getattribute__``, defined in C, is object's own function under another name."""
+    owner = next(base for base in cls.__mro__ if "__getattribute__" in base.__dict__)
+    return _native.generic_getattr(owner) or owner is types.ModuleType or owner is type
+
+
+def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = True) -> VariableTracker:
+    """object.__getattribute__, then ``__getattr__``."""
+    cls = obj.cls
+    on_class = lookup.mro_lookup(tx, cls, name)
+    if on_class is _CLASS_OF:
+        return wrap_class(tx, cls)
+    kind = type(on_class)
+    if name == "__dict__" and isinstance(on_class, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        return instance_dict(tx, obj)
+    if on_class is not MISSING:
+        lookup.guard_kind(tx, cls, name, on_class)
+    if on_class is not MISSING and lookup.is_data(tx, kind):
+        try:
+            return bind(tx, on_class, obj, cls, name)
+        except UserRaise as raised:
+            found = MISSING
+            if fallback and issubclass(raised.value.python_type(), AttributeError):
+                found = _fallback(tx, obj, name)
+            if found is MISSING:
+                raise
+            return found  # type: ignore[return-value]
+    own = instance_dict_attr(tx, obj, name)
+    if own is not MISSING:
+        return own
+    if on_class is not MISSING:
+        return bind(tx, on_class, obj, cls, name)
+    found = _fallback(tx, obj, name) if fallback else MISSING
+    if found is MISSING:  # the error is no variable here: its traceback would keep it, and the program's frames, alive
+        raise lookup.attribute_error(obj, name)
+    return found  # type: ignore[return-value]
+
+
+_CLASS_OF = object.__dict__["__class__"]
+
+
+def tells_own_class(tx: Any, obj: VariableTracker) -> bool:
+    """Whether code of the program says what ``obj.__class__`` is."""
+    if not isinstance(obj, ObjectVariable) or issubclass(obj.cls, type):
+        return False
+    return isinstance(lookup.mro_lookup(tx, obj.cls, "__getattribute__"), types.FunctionType) or (
+        lookup.mro_lookup(tx, obj.cls, "__class__") is not _CLASS_OF)
+
+
+def _fallback(tx: Any, obj: ObjectVariable, name: str) -> Any:
+    """What ``__getattr__`` gives for an attribute that is not there; MISSING where there is no such method."""
+    hook = lookup.mro_lookup(tx, obj.cls, "__getattr__")
+    if hook is MISSING:
+        return MISSING
+    if not isinstance(hook, types.FunctionType):
+        raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.__getattr__ is no Python function")
+    quick = MODULE_GETATTR.get(hook)
+    if quick is not None:
+        found = quick(tx, obj, name)
+        return MISSING if found is None else found
+    return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
+
+
+MODULE_GETATTR: dict[Any, Any] = {}  # Python __getattr__ functions with a native meaning (torch.nn.Module's)
+
+
+def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
+    """``obj.__dict__``; from now on the object's attributes live there."""
+    if obj.namespace is not None:
+        return obj.namespace
+    slots = {n: v for n, v in obj.attrs.items() if is_slot(tx, obj, n)}
+    changed = {n: v for n, v in obj.attrs.items() if n not in slots}
+    if obj.value is MISSING:
+        namespace = DictVariable({})
+    else:
+        if issubclass(type(obj.value), (types.FunctionType, types.ModuleType, type)) or type(lookup.namespace_of(obj.value)) is not dict:
+            raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
+        assert obj.source is not None
+        found = realize(LazyVariable(lookup.namespace_of(obj.value), obj.source.namespace(obj.value)), tx.state)
+        if not isinstance(found, DictVariable):
+            raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
+        namespace = found
+    obj.namespace = namespace
+    namespace.owner = obj
+    obj.attrs.clear()
+    obj.attrs.update(slots)
+    for name, value in changed.items():
+        if value is MISSING:
+            calls.operators.containers.dict_delete(tx, namespace, constant(name))
+        else:
+            calls.operators.containers.dict_set(tx, namespace, constant(name), value)
+    return namespace
+
+
+def is_slot(tx: Any, obj: ObjectVariable, name: str) -> bool:
+    return isinstance(lookup.mro_lookup(tx, obj.cls, name), types.MemberDescriptorType)
+
+
+_TUPLE_GETTER = type(collections.namedtuple("_Sample", "x").__dict__["x"])  # noqa: PYI024
+
+
+def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
+    """The descriptor protocol: what ``found``, an attribute of ``cls``, gives for the instance ``obj``."""
+    kind = type(found)
+    if kind is types.FunctionType or kind is _native.CompiledFunction:
+        return MethodVariable(wrap_pinned(tx, found), obj)
+    if kind is staticmethod:
+        return wrap_pinned(tx, found.__func__)
+    if kind is classmethod:
+        return class_attributes.class_method(tx, found, owner or wrap_class(tx, cls), name)
+    if kind is property:
+        if found.fget is None:
+            raise GraphBreak("raised_exception", f"property {name} has no getter")  # its own name for itself is not to be seen
+        return calls.call(tx, wrap_pinned(tx, found.fget), [obj], {})
+    if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return BuiltinMethodVariable(name, obj)
+    if isinstance(found, types.ClassMethodDescriptorType):
+        return BuiltinMethodVariable(name, owner or wrap_class(tx, cls))
+    if kind is _TUPLE_GETTER and isinstance(getattr(obj, "payload", None), TupleVariable):
+        return obj.payload.items[found.__reduce__()[1][0]]  # type: ignore[attr-defined]
+    if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+        return _native_member(tx, found, obj, name)
+    getter = lookup.mro_lookup(tx, kind, "__get__")
+    if getter is MISSING:
+        return class_attributes.class_value(tx, cls, name, found)
+    if isinstance(getter, types.FunctionType):
+        owner = owner or wrap_class(tx, cls)
+        return calls.call(tx, wrap_pinned(tx, getter), [class_attributes.class_value(tx, cls, name, found), obj, owner], {})
+    if isinstance(found, type) or isinstance(found, types.BuiltinFunctionType):
+        return wrap_pinned(tx, found)
+    raise GraphBreak("unsupported_attribute", f"descriptor {kind.__name__} at {cls.__name__}.{name}")
+
+
+def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> VariableTracker:
+    """A slot or a C getter: read from the real object while the trace has not written it."""
+    if isinstance(obj, ObjectVariable):
+        stored = obj.attrs.get(name)
+        if stored is not None and stored is not MISSING:
+            return stored
+        if obj.value is not MISSING and stored is None and obj.source is not None:
+            try:
+                value = object.__getattribute__(obj.value, name)
+            except AttributeError:
+                tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
+                raise lookup.attribute_error(obj, name) from None
+            source = obj.source.attribute(obj.value, name)
+            tx.state.guards.present(source)
+            return LazyVariable(value, source)
+        fields = getattr(obj.cls, "__match_args__", ())
+        if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
+            return obj.payload.items[fields.index(name)]
+        if isinstance(found, types.MemberDescriptorType) and obj.cls.__flags__ & lookup.HEAP_TYPE:
+            raise lookup.attribute_error(obj, name)
+    raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+
+
+def module_table_entry(tx: Any, obj: ObjectVariable, table: str, name: str) -> VariableTracker | None:
+    """Entry of a dict that is an attribute of ``obj`` (torch.nn.Module's _parameters, _buffers, _modules)."""
+    entries = instance_dict_attr(tx, obj, table)
+    if entries is MISSING:
+        return None
+    entries = realize(entries, tx.state)
+    if isinstance(entries, ObjectVariable) and entries.payload is not None:
+        entries = entries.payload
+    if not isinstance(entries, DictVariable):
+        raise GraphBreak("unsupported_attribute", f"{table} is no dict")
+    return dict_get(tx, entries, constant(name))

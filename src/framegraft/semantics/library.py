@@ -1,0 +1,156 @@
+"""Functions and classes of the standard library that need the trace: functools, inspect, operator, weakref, enum."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import operator
+import types
+import typing
+import weakref
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import CLASSES, constructs, handles
+from ..model.source import pinned
+from ..model.value import MISSING, LazyVariable, MethodVariable, ObjectVariable, VariableTracker
+from . import calls, core, iteration, operators
+from .wrapping import wrap_pinned
+
+
+@handles(typing.cast)
+def handle_cast(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return args[1]
+
+
+@handles(functools.reduce)
+def handle_reduce(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    iterator = iteration.get_iter(tx, args[1])
+    total = args[2] if len(args) > 2 else iteration.next_item(tx, iterator)
+    if total is None:
+        raise UserRaise(user_error(TypeError, "reduce() of empty iterable with no initial value"))
+    while (item := iteration.next_item(tx, iterator)) is not None:
+        total = calls.call(tx, args[0], [total, item], {})
+    return total
+
+
+@handles(inspect.signature)
+def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Of a function from outside: a fresh object that nobody can tell from another one for the same function."""
+    fn, bound = (args[0].func, True) if type(args[0]) is MethodVariable else (args[0], False)
+    fn: Any = realize(fn, tx.state)
+    value: Any = fn.value if isinstance(fn, ObjectVariable) else None
+    if not issubclass(type(value), types.FunctionType) or fn.attrs or kwargs or "__wrapped__" in value.__dict__ or (
+            "__signature__" in value.__dict__):
+        raise GraphBreak("introspection", "inspect.signature() of something else than a plain function")
+    root = tx.state.guards.pin(fn.source, value)
+    tx.state.guards.add(root.child("FCODE"), "ID", value.__code__)
+    for part in ("__defaults__", "__kwdefaults__", "__annotations__"):
+        entries = getattr(value, part)
+        tx.state.guards.add(root.child("ATTR", part), "ID", entries)
+        if type(entries) is dict:
+            tx.state.guards.add(root.child("ATTR", part), "PY", _SameEntries(entries))
+    for part in ("__wrapped__", "__signature__"):
+        tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
+    made = inspect.signature(types.MethodType(value, object()) if bound else value)
+    tx.state.guards.made[id(made)] = made
+    return wrap_pinned(tx, made)
+
+
+class _SameEntries:
+    """Guard: a dict with the same keys, in order, and the very same values."""
+
+    __name__ = "same_entries"
+
+    def __init__(self, value: dict) -> None:
+        self.entries = dict(value)
+
+    def __call__(self, value: Any) -> bool:
+        return list(value) == list(self.entries) and all(value[k] is v for k, v in self.entries.items())
+
+
+class _Referent:
+    """Accessor: what a weak reference refers to."""
+
+    __name__ = "referent"
+
+    def __call__(self, reference: Any) -> Any:
+        return reference()
+
+
+REFERENT = _Referent()
+
+
+def call_weakref(tx: Any, fn: ObjectVariable) -> VariableTracker:
+    """``reference()``."""
+    if fn.source is None or fn.value is MISSING:
+        raise GraphBreak("untraceable_call", "a weak reference made in the trace")
+    return realize(LazyVariable(fn.value(), fn.source.child("PYCALL", REFERENT)), tx.state)
+
+
+@constructs(weakref.ref)
+def make_weakref(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("untraceable_call", "a weak reference made in the trace")
+
+
+calls.WEAKREF.append(call_weakref)
+
+
+@handles(inspect.stack, inspect.currentframe)
+def handle_inspect(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("introspection", "the inspect module")
+
+
+for _fn in (operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
+            operator.matmul, operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift, operator.lt,
+            operator.le, operator.gt, operator.ge, operator.eq, operator.ne, operator.neg, operator.pos, operator.invert,
+            operator.is_, operator.is_not, operator.not_, operator.getitem, operator.iadd, operator.isub, operator.imul,
+            operator.itruediv, operator.imatmul):
+    handles(_fn)(lambda tx, args, kwargs, fn=_fn: operators.apply(tx, fn, args))
+for _fn in (operator.contains,):
+    handles(_fn)(lambda tx, args, kwargs: operators.contains(tx, args[1], args[0]))
+
+
+@constructs(operator.itemgetter, operator.attrgetter, operator.methodcaller)
+def make_getter(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("untraceable_call", f"operator.{cls.__name__} made in the trace")
+
+
+_QUIET_MISSING = {enum.Enum.__dict__["_missing_"].__func__, enum.Flag.__dict__["_missing_"].__func__}
+
+
+def enum_call(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Color(1): a look-up that gives one of the class's members. Other calls make a class."""
+    if len(args) != 1 or kwargs or not cls._member_map_:
+        raise GraphBreak("untraceable_call", f"{cls.__name__}() that makes a class")
+    if isinstance(args[0], ObjectVariable) and type(args[0].value) is cls:
+        return args[0]
+    value = core.need_constant(args[0], "an enum's value")
+    if value not in cls._value2member_map_ and cls._missing_.__func__ not in _QUIET_MISSING:
+        raise GraphBreak("untraceable_call", f"{cls.__name__}._missing_")
+    known, look_up = value in cls._value2member_map_, _Member(value)
+    try:
+        member = cls(value)
+    except ValueError as error:
+        tx.state.guards.add(pinned(cls).child("PYCALL", look_up), "EQ", None)
+        raise UserRaise(user_error(ValueError, *error.args)) from None
+    if known:
+        tx.state.guards.add(pinned(cls).child("PYCALL", look_up), "ID", member)
+    return wrap_pinned(tx, member)
+
+
+class _Member:
+    """Accessor: what an enum's table has for a value."""
+
+    __name__ = "member"
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, cls: Any) -> Any:
+        return cls._value2member_map_.get(self.value)
+
+
+CLASSES[enum.EnumMeta] = enum_call

@@ -1,0 +1,99 @@
+"""What a class has under a name, with the guards that make it stay so (CPython: _PyType_Lookup, tp_mro)."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from .. import _native
+from .._native import type_name
+from ..errors import UserRaise
+from ..interp.state import user_error
+from ..model.source import pinned
+from ..model.value import MISSING, VariableTracker, constant
+
+HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that has its slots from a class statement and can change
+
+
+def mro_lookup(tx: Any, cls: type, name: str) -> Any:
+    """_PyType_Lookup, recorded as a guard when some class of the MRO can change. MISSING where nothing is found."""
+    found: Any = MISSING
+    for base in cls.__mro__:
+        namespace = base.__dict__
+        if name in namespace:
+            found = namespace[name]
+            break
+    if cls.__flags__ & HEAP_TYPE:
+        tx.state.guards.class_lookup(cls, name, _native.MISSING if found is MISSING else found)
+    return found
+
+
+def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
+    text = f"'{type_name(obj.python_type())}' object has no attribute '{name}'"
+    return UserRaise(user_error(AttributeError, text, name=constant(name), obj=obj))
+
+
+def defines(cls: type, name: str) -> bool:
+    """Whether instances of a builtin class have an attribute of that name from their class: hasattr() would ask ``type``, too."""
+    return any(name in base.__dict__ for base in cls.__mro__)
+
+
+def is_descriptor(tx: Any, kind: type) -> bool:
+    return mro_lookup(tx, kind, "__get__") is not MISSING
+
+
+def is_data(tx: Any, kind: type) -> bool:
+    """Whether a descriptor of this class goes before the instance's own attributes (CPython: PyDescr_IsData, tp_descr_get)."""
+    if kind is types.FunctionType or not kind.__flags__ & HEAP_TYPE:
+        return defines(kind, "__get__") and (defines(kind, "__set__") or defines(kind, "__delete__"))
+    if mro_lookup(tx, kind, "__get__") is MISSING:
+        return False
+    return mro_lookup(tx, kind, "__set__") is not MISSING or mro_lookup(tx, kind, "__delete__") is not MISSING
+
+
+def guard_kind(tx: Any, cls: type, name: str, found: Any) -> None:
+    """What ``cls`` has under a name stays of the class that it is of: its own class tells whether and how it is a descriptor."""
+    kind = type(found)
+    if kind.__flags__ & HEAP_TYPE and not issubclass(kind, type):
+        tx.state.guards.add(pinned(cls).child("TYPEATTR", name), "TYPE", kind)
+
+
+def guard_bases(tx: Any, cls: type) -> None:
+    """The trace has asked what ``cls`` inherits from: its MRO must stay."""
+    if cls.__flags__ & HEAP_TYPE and cls not in tx.state.known_bases:
+        tx.state.known_bases.add(cls)
+        guard_mro(tx, cls)
+
+
+def guard_mro(tx: Any, cls: type) -> None:
+    tx.state.guards.add(pinned(cls), "MRO", cls.__mro__)
+
+
+def told_name(tx: Any, cls: type, name: str = "__name__") -> str:
+    """The name of a class, which may be given another one."""
+    told = getattr(cls, name)
+    if cls.__flags__ & HEAP_TYPE:
+        tx.state.guards.add(pinned(cls).child("ATTR", name), "EQ", told)
+    return told
+
+
+class Same:
+    """Guard: a tuple of the very same objects."""
+
+    __name__ = "same_items"
+
+    def __init__(self, value: tuple) -> None:
+        self.value = value
+
+    def __call__(self, value: Any) -> bool:
+        return len(value) == len(self.value) and all(a is b for a, b in zip(value, self.value, strict=True))
+
+
+def namespace_of(value: Any) -> Any:
+    """The real ``__dict__``, without running code of the program; None where there is none."""
+    if issubclass(type(value), type):
+        return type.__getattribute__(value, "__dict__")
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None

@@ -1,0 +1,140 @@
+"""Setting and deleting attributes: CPython's object.__setattr__ and __delattr__."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from .._native import type_name
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import TENSOR
+from ..model.value import (
+    MISSING,
+    ExceptionVariable,
+    FunctionVariable,
+    MethodVariable,
+    ObjectVariable,
+    TensorVariable,
+    VariableTracker,
+    constant,
+)
+from . import calls, class_attributes, exception_attributes, instances, lookup
+from .wrapping import wrap_pinned
+
+
+def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -> None:
+    if isinstance(obj, TensorVariable):
+        TENSOR.set_attr(tx, obj, name, realize(value, tx.state))
+        return
+    if isinstance(obj, ExceptionVariable):
+        exception_attributes.set_exception_attr(tx, obj, name, value)
+        return
+    if isinstance(obj, FunctionVariable):
+        if lookup.defines(types.FunctionType, name):
+            raise GraphBreak("unsupported_mutation", f"setting {name} of a function made in the trace")
+        tx.state.changed(obj)
+        obj.attrs[name] = value
+        return
+    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
+        raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
+    if issubclass(type(obj.value), (types.FunctionType, types.ModuleType)):
+        if name.startswith("__") or isinstance(lookup.mro_lookup(tx, obj.cls, "__setattr__"), types.FunctionType):
+            raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
+        store_attr(tx, obj, name, value)
+        return
+    setter = lookup.mro_lookup(tx, obj.cls, "__setattr__")
+    if isinstance(setter, types.FunctionType):
+        quick = MODULE_SETATTR.get(setter)
+        if quick is None or not quick(tx, obj, name, value):
+            calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
+        return
+    if not (isinstance(setter, types.WrapperDescriptorType) and setter.__name__ == "__setattr__"):
+        raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
+    generic_set_attr(tx, obj, name, value)
+
+
+MODULE_SETATTR: dict[Any, Any] = {}
+
+
+def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
+    """object.__setattr__."""
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
+    if isinstance(on_class, property):
+        if on_class.fset is None:
+            raise GraphBreak("raised_exception", f"property {name} has no setter")
+        calls.call(tx, wrap_pinned(tx, on_class.fset), [obj, value], {})
+        return
+    if isinstance(on_class, types.MemberDescriptorType) and on_class.__objclass__.__flags__ & lookup.HEAP_TYPE:
+        store_attr(tx, obj, name, value)
+        return
+    if on_class is not MISSING and hasattr(type(on_class), "__set__"):
+        setter = lookup.mro_lookup(tx, type(on_class), "__set__")
+        if isinstance(setter, types.FunctionType):
+            descriptor = class_attributes.class_value(tx, obj.cls, name, on_class)
+            calls.call(tx, wrap_pinned(tx, setter), [descriptor, obj, value], {})
+            return
+        raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
+    if not has_instance_dict(obj):
+        if on_class is not MISSING:
+            raise UserRaise(user_error(AttributeError, f"'{type_name(obj.cls)}' object attribute '{name}' is read-only"))
+        raise UserRaise(user_error(AttributeError, _NO_ROOM.format(cls=obj.cls.__name__, name=name)))
+    store_attr(tx, obj, name, value)
+
+
+def _no_room() -> str:
+    """What the running CPython says where an object without a ``__dict__`` gets an attribute that it has no slot for."""
+    try:
+        setattr(type("{cls}", (), {"__slots__": ()})(), "{name}", None)
+    except AttributeError as error:
+        return str(error)
+    raise AssertionError("an object without slots took an attribute")
+
+
+_NO_ROOM = _no_room()
+
+
+def has_instance_dict(obj: ObjectVariable) -> bool:
+    return obj.cls.__dictoffset__ != 0
+
+
+def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
+    if obj.namespace is None and obj.value is not MISSING and id(lookup.namespace_of(obj.value)) in tx.state.by_id:
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an object whose __dict__ the trace holds")
+    if obj.namespace is not None and not instances.is_slot(tx, obj, name):
+        calls.operators.containers.dict_set(tx, obj.namespace, constant(name), value)
+        return
+    if obj.value is not MISSING and obj.source is None:
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an object that cannot be reached again")
+    obj.attrs[name] = value
+    tx.state.mark_mutated(obj)
+
+
+def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
+    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), (type, types.ModuleType, types.FunctionType)):
+        raise GraphBreak("unsupported_mutation", f"deleting {obj.python_type().__name__}.{name}")
+    deleter = lookup.mro_lookup(tx, obj.cls, "__delattr__")
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
+    if isinstance(deleter, types.FunctionType) or (on_class is not MISSING and hasattr(type(on_class), "__set__")):
+        raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
+    if instances.instance_dict_attr(tx, obj, name) is MISSING:
+        raise lookup.attribute_error(obj, name)
+    if obj.namespace is not None and name not in obj.attrs:
+        calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
+        return
+    if obj.value is not MISSING and obj.source is not None and type(namespace := lookup.namespace_of(obj.value)) is dict:
+        source = obj.source.namespace(obj.value).child("KEY", name)
+        if name in namespace:
+            tx.state.guards.present(source)
+        else:
+            tx.state.guards.add(source, "ABSENT")
+    if obj.value is MISSING or name not in (lookup.namespace_of(obj.value) or ()):
+        del obj.attrs[name]
+    elif obj.cls.__dictoffset__ and type(lookup.namespace_of(obj.value)) is dict:
+        obj.attrs.pop(name, None)
+        entries: Any = instances.instance_dict(tx, obj)  # which knows that what is set again comes last
+        calls.operators.containers.dict_delete(tx, entries, constant(name))
+        return
+    else:
+        obj.attrs[name] = MISSING
+    tx.state.mark_mutated(obj)

@@ -1,0 +1,96 @@
+"""What only the data can tell, and the program takes for granted: ``assert``, ``torch._check``, branches that only raise.
+
+The trace goes on as if the condition held, and the graph checks it. Where it does not hold, the graph fails and the frame runs
+anew in eager mode, which raises what the program raises. That needs a graph which may run twice; else the graph breaks.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import user_error
+from ..model.dispatch import TENSOR, handles
+from ..model.value import NONE, ConstantVariable, SymbolicVariable, TensorVariable, VariableTracker, constant
+from ..semantics import operators
+from . import symbolic
+from .torchops import note_errors, run_node
+
+_C: Any = torch  # its private functions have no stubs
+# Only with a text does torch keep the operation as one with an effect.
+_WORDS = "a condition of the program does not hold"
+
+
+def assume(tx: Any, value: VariableTracker, truth: bool) -> bool:
+    """Whether ``bool(value)`` may be taken for ``truth``, which the graph checks from now on. False: nothing is done."""
+    state = tx.state
+    if not state.rescue or state.pure or state.graph.body is not None:
+        return False
+    if isinstance(value, SymbolicVariable):
+        if not state.graph.symbols.is_unbacked(value.value):
+            return False
+        _keep_number(tx, value, truth)
+    elif isinstance(value, TensorVariable) and value.fake.numel() == 1 and value.fake.device.type == "cpu":
+        wanted = value if truth else run_node(tx, "call_function", torch.logical_not, [value], {})
+        run_node(tx, "call_function", _C._assert_async, [wanted, constant(_WORDS)], {})
+    else:  # on an accelerator a failing check would take the device down with it
+        return False
+    state.rescued = True
+    return True
+
+
+TENSOR.assume = assume
+
+
+def _keep_number(tx: Any, value: SymbolicVariable, truth: bool) -> None:
+    if value.cls is not bool:
+        value = SymbolicVariable(value.value != 0, bool, None, (operator.ne, operator.ne, [value, constant(0)]))
+    if not truth:
+        value = SymbolicVariable(torch.sym_not(value.value), bool, None, (operator.not_, torch.sym_not, [value]))
+    symbolic.check(tx, value, lambda node: run_check(tx, node))
+
+
+def run_check(tx: Any, node: Any) -> None:
+    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error."""
+    note_errors(tx.state, "_check", True)
+    tx.state.graph.node("call_function", torch._check, (node,), {})
+
+
+@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
+def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    condition = args[0] if args else kwargs["cond"]
+    return symbolic.check(tx, condition, lambda node: run_check(tx, node))
+
+
+@handles(torch._check_is_size)
+def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
+    for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
+        if bound is not NONE:
+            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx, node))
+    return NONE
+
+
+@handles(torch._check_tensor_all)
+def check_all(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    condition = args[0] if args else kwargs.get("cond")
+    if isinstance(condition, TensorVariable) and condition.fake.dtype is torch.bool:
+        if assume(tx, run_node(tx, "call_method", "all", [condition], {}), True):
+            return NONE
+    raise GraphBreak("tensor_item", "a check on the values of a tensor")
+
+
+@handles(torch._assert)
+def torch_assert(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    given = dict(zip(("condition", "message"), args, strict=False)) | kwargs
+    condition, message = given["condition"], given.get("message", constant(""))
+    if isinstance(condition, (TensorVariable, SymbolicVariable)) and assume(tx, condition, True):
+        return NONE
+    if operators.truth(tx, condition):
+        return NONE
+    if not isinstance(message, ConstantVariable):
+        raise GraphBreak("raised_exception", "a failing check raises AssertionError")
+    raise UserRaise(user_error(AssertionError, message.value))

@@ -1,0 +1,161 @@
+"""Conditions that only the data can tell and that the program takes for granted: captured with a check, failing as in eager mode.
+
+PYTEST_DONT_REWRITE: the assertions are what is tested.
+"""
+
+import pytest
+import torch
+
+import framegraft
+
+from .differential import differential
+
+
+def good():
+    return (torch.arange(1.0, 4.0),)
+
+
+def bad():
+    return (torch.tensor([1.0, -2.0, float("nan")]),)
+
+
+@differential(good, graphs=1)
+def test_assert_holds(x):
+    assert (x > 0).all()
+    y = x * 2
+    assert y.sum() > 0, f"not positive: {y}"
+    assert not (y < 0).any(), "negative"
+    return y
+
+
+@differential(bad)
+def test_assert_fails(x):
+    y = x * 2
+    assert (y > 0).all(), f"not positive: {y.tolist()}"
+    return y
+
+
+@differential(bad)
+def test_failing_assert_is_caught(x):
+    log = []
+    try:
+        log.append("before")
+        assert (x > 0).all(), "negative"
+    except AssertionError as error:
+        log.append(str(error))
+    return log, x + 1
+
+
+@differential(bad)
+def test_assert_handled_where_it_stands(x):
+    if (x < 0).any():
+        try:
+            raise ValueError("negative")
+        except ValueError as error:
+            return str(error)
+    return x
+
+
+@differential(good, graphs=1)
+def test_branch_that_only_raises(x):
+    if torch.isnan(x).any():
+        raise ValueError(f"nan in {x}")
+    if (x > 0).all():
+        y = x.log()
+    else:
+        raise ArithmeticError("logarithm of a negative number")
+    return y
+
+
+@differential(bad)
+def test_branch_raises(x):
+    y = [x + 1]
+    if torch.isnan(x).any():
+        raise ValueError("nan")
+    return y
+
+
+def required(x):
+    torch._assert((x > 0).all(), "not positive")
+    return x.sqrt()
+
+
+@differential(good, graphs=1)
+def test_assert_function(x):
+    return required(x), required(x + 1)
+
+
+@differential(bad)
+def test_assert_function_fails(x):
+    return required(x), required(x + 1)
+
+
+@differential(lambda: (torch.tensor(float("nan")), torch.tensor([0, 1])))
+def test_truth_of_peculiar_values(x, many):
+    assert x
+    try:
+        assert many
+    except RuntimeError as error:
+        return str(error)
+
+
+@differential(bad)
+def test_input_changed_before_a_failing_check(x):
+    x.add_(1)
+    assert (x > 0).all()
+    return x
+
+
+@differential(bad)
+def test_random_numbers_before_a_failing_check(x):
+    y = torch.rand(3)
+    assert (x > 0).all()
+    return y
+
+
+class Checked(torch.nn.Module):
+    def forward(self, x):
+        assert (x < 1000).all(), "too large"
+        return x * 2
+
+
+LAYERS = torch.nn.Sequential(*(Checked() for _ in range(4)))
+
+
+@differential(good, graphs=1)
+def test_layers_with_checks(x):
+    return LAYERS(x)
+
+
+@differential(lambda: (torch.arange(100.0, 104.0),))
+def test_a_later_layer_fails(x):
+    return LAYERS(x)
+
+
+def test_whole_graphs_take_numbers_from_data():
+    def f(x, lengths):
+        assert lengths.max().item() <= x.shape[0], "too long"
+        return x / lengths.sum().item()
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    x = torch.randn(5)
+    for lengths in (torch.tensor([2, 3]), torch.tensor([5, 1])):
+        torch.testing.assert_close(compiled(x, lengths), f(x, lengths), rtol=0, atol=0)
+    with pytest.raises(AssertionError, match="too long"):
+        compiled(x, torch.tensor([6, 1]))
+    assert framegraft.stats()["graphs"] == 1
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_checks_behind_compilers(backend):
+    @framegraft.compile(backend=backend)
+    def f(x):
+        assert (x > 0).all(), "negative"
+        if torch.isnan(x).any():
+            raise ValueError("nan")
+        return x.log()
+
+    torch.testing.assert_close(f(torch.ones(3)), torch.zeros(3))
+    with pytest.raises(AssertionError, match="negative"):
+        f(-torch.ones(3))
+    assert framegraft.stats()["graph_breaks"] == 0
