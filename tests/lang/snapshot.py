@@ -18,7 +18,7 @@ _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis), type(NotImplemented
 _REPR = (torch.dtype, torch.device, torch.layout, torch.memory_format, range, types.UnionType, *np.sctypeDict.values())
 _ITERATORS = tuple(type(iter(v)) for v in ([], (), {}, set(), "", range(0), {}.items(), {}.values(), b"", reversed([])))
 _ITERATORS += (zip, map, filter, enumerate, itertools.count, itertools.chain, itertools.cycle, itertools.repeat)
-_SKIPPED_ATTRIBUTES = {"_compiled_call_impl", "__weakref__"}
+_SKIPPED_ATTRIBUTES = {"_compiled_call_impl", "__weakref__", "__notes__"}
 
 
 def tensor_values(t: torch.Tensor) -> str:
