@@ -97,6 +97,7 @@ bench: build ## ratios against torch.compile
 	$(PY) benchmarks/overhead.py
 	$(PY) benchmarks/capture.py
 	$(PY) benchmarks/first_call.py
+	$(PY) benchmarks/memory.py
 
 clean: ## what was built
 	rm -rf build dist src/*.egg-info src/framegraft/*.so .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import numpy, symbolic, whole
+from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .policy import INT64
 
@@ -327,6 +327,10 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:
             return rewritten
+    if target in indexing.BY_KEY and state.graph.policy is not None and isinstance(args[0], TensorVariable):
+        selected = _selected(tx, target, args)
+        if selected is not None:
+            return selected
     name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
@@ -371,6 +375,20 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if state.blocks is not None:
         state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
     return made
+
+
+def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
+    """Reading or writing of what positions that are symbols select; None where there are none."""
+    obj, key, *value = args
+    found = indexing.selections(obj.fake.dim(), realize(key, tx.state), lambda item: realize(item, tx.state))
+    if found is None:
+        return None
+    first, picked = found
+    if first is not None:
+        obj = run_node(tx, "call_function", operator.getitem, [obj, first], {})
+    for dim, index in picked:
+        obj = run_node(tx, "call_function", torch.select, [obj, constant(dim), index], {})
+    return run_node(tx, "call_function", target, [obj, constant(...), *value], {}) if value else obj
 
 
 def note_errors(state: Any, name: str, raises: bool) -> int:

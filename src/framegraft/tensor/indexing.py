@@ -1,0 +1,54 @@
+"""Positions in tensors that are symbols: torch's indexing would read each as the number that it is in this call."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ..model.value import NONE, ConstantVariable, SliceVariable, SymbolicVariable, TupleVariable, VariableTracker
+
+BY_KEY = frozenset((operator.getitem, operator.setitem))
+
+
+def selections(rank: int, key: VariableTracker, look: Callable[[VariableTracker], VariableTracker]) -> Any:
+    """What an index of a tensor with ``rank`` dimensions selects by symbols: (key, [(dimension, symbol), ...]).
+
+    The key has whole dimensions where symbols were, which are selected afterwards, in the order of the list: dimensions of
+    size 1 that the key adds get their strides before. None for the key where there is nothing to do but selecting; None for
+    all where the index has no symbol, or is none of numbers, slices, ``None`` and ``...`` alone (torch's "basic" indexing,
+    torch/csrc/autograd/python_variable_indexing.cpp).
+    """
+    items = [look(item) for item in (key.items if isinstance(key, TupleVariable) else [key])]
+    if not any(map(_is_symbol, items)) or not all(_is_symbol(i) or _is_plain(i) for i in items):
+        return None
+    taken = sum(not _is_constant(i, None) and not _is_constant(i, ...) for i in items)
+    if taken > rank or sum(_is_constant(i, ...) for i in items) > 1:
+        return None
+    found, at = [], 0
+    for item in items:
+        if _is_symbol(item):
+            found.append((at, item))
+        at += rank - taken if _is_constant(item, ...) else not isinstance(item, ConstantVariable) or item.value is None
+    whole = SliceVariable([NONE, NONE, NONE])
+    left = TupleVariable([whole if _is_symbol(item) else item for item in items])
+    idle = all(_is_symbol(item) or _is_constant(item, ...) or _is_whole(item) for item in items)
+    return None if idle else left, found[::-1]
+
+
+def _is_constant(item: VariableTracker, value: Any) -> bool:
+    return isinstance(item, ConstantVariable) and item.value is value
+
+
+def _is_whole(item: VariableTracker) -> bool:
+    return isinstance(item, SliceVariable) and all(_is_constant(bound, None) for bound in item.items)
+
+
+def _is_symbol(item: VariableTracker) -> bool:
+    return isinstance(item, SymbolicVariable) and item.cls is int
+
+
+def _is_plain(item: VariableTracker) -> bool:
+    if isinstance(item, ConstantVariable):
+        return item.value is None or item.value is ... or type(item.value) is int
+    return isinstance(item, SliceVariable)
