@@ -524,3 +524,34 @@ def test_positional_pattern_of_a_subclass_of_tuple(x, pair):
                 return left
             case Pair(left, right):
                 return x + left, right
+
+
+class Field:
+    def __get__(self, obj, owner=None):
+        return obj.__dict__[self.name]
+
+    def __set__(self, obj, value):
+        obj.__dict__[self.name] = value + 1
+
+
+class Holder:
+    field = Field()
+    field.name = "_field"
+
+
+def test_descriptor_that_gives_something_else_for_the_class(monkeypatch):
+    def sets(x, holder):
+        holder.field = 3
+        return x + holder.field, dict(vars(holder))
+
+    monkeypatch.setattr(Holder.__dict__["field"], "name", "_other")
+    compiled = framegraft.compile(sets, backend="eager")
+    for getter in (Field.__get__, lambda self, obj, owner=None: 50, lambda self, obj, owner=None: self.name):
+        monkeypatch.setattr(Field, "__get__", getter)
+        ends = []
+        for fn in (sets, compiled, compiled):
+            try:
+                ends.append(str(fn(torch.ones(3), Holder())))
+            except TypeError as error:
+                ends.append(str(error))
+        assert ends == ends[:1] * 3
