@@ -4,6 +4,7 @@ import functools
 import itertools
 import math
 import operator
+import re
 
 import pytest
 import torch
@@ -46,6 +47,6 @@ def test_the_same_error(value):
 
 def end_of(call, value):
     try:
-        return repr(call(value))
+        return re.sub("0x[0-9a-f]+", "", repr(call(value)))  # addresses of new objects
     except Exception as error:
         return type(error), error.args
