@@ -177,7 +177,7 @@ def test_settings_that_keep_numbers_constant():
 @pytest.mark.parametrize("ask", [
     lambda n: f"{n} items", lambda n: [3, 4, 5, 6, 7, 8][n], lambda n: {n: 1}[n], hash, str, lambda n: [0] * n, lambda n: list(range(n)),
     lambda n: n.bit_length(), lambda n: "%d" % n, lambda n: {2: "two", 3: "three"}.get(n), lambda n: (1, 2, 3)[:n], lambda n: bin(n), lambda n: sorted([n, 3]),
-    lambda n: n & 3, lambda n: 1 << n,
+    lambda n: bin(n), lambda n: hash(n),
 ])
 def test_uses_that_need_the_value(ask):
     def f(x, n):
@@ -195,6 +195,8 @@ def test_uses_that_need_the_value(ask):
     lambda n: functools.reduce(lambda a, b: a * b, [n, n]), lambda n: 7 // n, lambda n: 7 % n, lambda n: 2.0**n, lambda n: max(n, 2.5),
     lambda n: math.prod([n, 2, n]), lambda n: operator.index(n) + n.__index__(), lambda n: n.__add__(1), lambda n: slice(n, None).start,
     lambda n: dict(a=n)["a"], lambda n: [n].count(n), lambda n: (n, 2).index(2), lambda n: {1: n}.get(1), lambda n: list(map(abs, [n, -n])),
+    lambda n: (n & 6, n | 9, n ^ 5, 1 << n, n << 2, n >> 1), lambda n: (n**0.5, n**-1.5, round(n / 3), round(n * 0.5)),
+    lambda n: torch.tensor(n) + torch.tensor(float(n)) + torch.tensor(n, dtype=torch.float64) + torch.as_tensor(n / 3),
     lambda n: any([n > 3, n < 2]), lambda n: n.real + n.numerator, lambda n: copy.deepcopy([n]), lambda n: n % 2 * n // 3 - n,
 ])
 def test_uses_that_do_not(ask):

@@ -27,17 +27,20 @@ from ..semantics.wrapping import wrap_constant
 CLASSES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul,
             operator.itruediv: operator.truediv, operator.ifloordiv: operator.floordiv, operator.imod: operator.mod,
-            operator.ipow: operator.pow}
+            operator.ipow: operator.pow, operator.ilshift: operator.lshift, operator.irshift: operator.rshift,
+            operator.iand: operator.and_, operator.ior: operator.or_, operator.ixor: operator.xor}
+_SHIFTS = frozenset((operator.lshift, operator.rshift))
+_BITS = _SHIFTS | {operator.and_, operator.or_, operator.xor}
 _DIVISIONS = frozenset((operator.truediv, operator.floordiv, operator.mod))
 _EXACT = 2.0 ** 53  # floats up to here are whole numbers that fit; nan and the infinities, which have none, lie outside
 _PERIODIC = frozenset((math.sin, math.cos, math.tan))  # ValueError for infinities
-_IDENTITIES = frozenset((operator.index, operator.pos, builtins.int, math.trunc, math.floor, math.ceil))  # of ints
-_TO_INT = frozenset((builtins.int, math.floor, math.ceil, math.trunc))
+_IDENTITIES = frozenset((operator.index, operator.pos, builtins.int, builtins.round, math.trunc, math.floor, math.ceil))  # of ints
+_TO_INT = frozenset((builtins.int, builtins.round, math.floor, math.ceil, math.trunc))
 _EXTREMES: dict[Any, Any] = {builtins.min: torch.sym_min, builtins.max: torch.sym_max}
 # what the program calls -> what gives the same of symbols, in the graph
 _FUNCTIONS: dict[Any, Any] = {
     **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.pow, builtins.abs,
-                         math.floor, math.ceil, math.trunc, *_DIVISIONS)},
+                         builtins.round, math.floor, math.ceil, math.trunc, *_DIVISIONS, *_BITS)},
     **{fn: fn for fn in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)},
     builtins.int: torch.sym_int, builtins.float: torch.sym_float, **_EXTREMES,
     **{getattr(math, name): getattr(torch, f"_sym_{name}") for name in ("sqrt", "cos", "sin", "tan", "atan", "tanh", "log2")},
@@ -100,7 +103,7 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
         if fn in _EXTREMES:
             return None if floats or len(values) < 2 else _result(functools.reduce(target, values), None)
         result = target(*values)
-        if CLASSES.get(type(result)) in (int, float) and (floats or type(result) is torch.SymFloat):
+        if CLASSES.get(type(result)) in (int, float) and (floats or type(result) is torch.SymFloat or fn in _BITS):
             return symbols.derived_number(fn, target, args, result)
     except _data_dependent() as error:
         raise GraphBreak("tensor_item", f"{getattr(fn, '__name__', fn)} of a number that the data decides: {asked(error)}") from None
@@ -117,13 +120,23 @@ def _is_defined(fn: Any, values: list) -> bool:
         return bool(values[0] >= 0 if fn is math.sqrt else values[0] > 0)
     if fn is operator.pow and len(values) == 2:
         base, exponent = values
-        if type(exponent) is int and type(base) is torch.SymInt:
-            return 0 <= exponent <= 64
+        if type(base) is torch.SymInt:
+            if type(exponent) is int:
+                return 0 <= exponent <= 64
+            return type(exponent) is float and abs(exponent) <= 16 and _within(base, 1, 1 << 53)
         return type(base) in (float, torch.SymFloat) and all(
             bool(v) for v in (base > 1e-18, base < 1e18, exponent >= -16, exponent <= 16))  # no OverflowError
+    if fn in _BITS and any(type(v) is float or type(v) is torch.SymFloat for v in values):
+        return False  # an error
+    if fn in _SHIFTS:
+        return _within(values[1], 0, 31) and _within(values[0], -(1 << 32), 1 << 32)
     if fn in _TO_INT or fn in _PERIODIC:
         return type(values[0]) is not torch.SymFloat or bool(values[0] > -_EXACT) and bool(values[0] < _EXACT)
     return True
+
+
+def _within(value: Any, first: int, after: int) -> bool:
+    return bool(value >= first) and bool(value < after)
 
 
 def _result(value: Any, recipe: Any) -> VariableTracker:

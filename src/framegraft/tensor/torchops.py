@@ -525,12 +525,27 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     name = getattr(fn, "__name__", "")
     if name in ("detach_", "set_", "resize_", "requires_grad_"):
         raise GraphBreak("unsupported_mutation", name)
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and isinstance(args[0], SymbolicVariable):
+        filled = _filled(tx, args[0], kwargs)
+        if filled is not None:
+            return filled
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
         raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
         raise GraphBreak("untraceable_call", f"{name} with a function as an argument")
     _user_operator(tx, args)
     return run_node(tx, "call_function", fn, args, kwargs)
+
+
+def _filled(tx: Any, number: SymbolicVariable, kwargs: dict) -> VariableTracker | None:
+    """``torch.tensor(number)``, which would read the symbol, as ``torch.full``; None where that might not be the same."""
+    dtype = kwargs.get("dtype", NONE)
+    if kwargs.keys() - {"dtype", "device"} or not isinstance(dtype, ConstantVariable) or number.cls is bool:
+        return None
+    if dtype.value not in (None, torch.int64, torch.float32, torch.float64) or dtype.value is torch.int64 and number.cls is float:
+        return None
+    chosen = dtype.value or (torch.int64 if number.cls is int else torch.get_default_dtype())
+    return run_node(tx, "call_function", torch.full, [TupleVariable([]), number], {**kwargs, "dtype": constant(chosen)})
 
 
 FunctionLike = (MethodVariable, BuiltinMethodVariable)
