@@ -12,18 +12,23 @@ import torch
 from . import _native
 from .backends.registry import make_backend
 from .errors import GraphBreak
-from .model.dispatch import HANDLERS, handles
-from .run import convert as converter
-from .run import recompiles, records, skip, stance
+from .model.dispatch import handles
+from .run import names, recompiles, records, skip, stance
 from .run.codes import CodeTable
 from .run.names import InstalledName
-from .semantics import calls, instances
-from .semantics.wrapping import wrap_constant
 from .tensor import marks
-from .tensor.torchops import run_node
 
 _COMPILED_CODES = CodeTable()
 _CONTEXTS: dict[tuple, Context] = {}
+
+
+@functools.cache
+def _converter() -> Any:
+    """All that traces and emits: loaded when the first frame is captured, so that importing this package is quick."""
+    from . import inside  # noqa: F401, PLC0415
+    from .run import convert  # noqa: PLC0415
+
+    return convert
 
 
 class Context:
@@ -51,7 +56,7 @@ class Context:
         _COMPILED_CODES[code] = 1
         old = _native.set_mode(2, None, None)
         try:
-            return converter.convert(self, fn, args)
+            return _converter().convert(self, fn, args)
         finally:
             _native.set_mode(*old)
 
@@ -280,26 +285,6 @@ def disable(fn: Any = None) -> Any:
     return disabled
 
 
-def _refuse_disabled(fn: types.FunctionType) -> tuple[str, str] | None:
-    if fn.__dict__.get("_framegraft_disabled"):
-        return ("inline_disabled", f"{fn.__qualname__} is marked with framegraft.disable")
-    return skip.inline_reason(fn)
-
-
-calls.SKIP[0] = _refuse_disabled
-
-
-def _module_inside(tx: Any, compiled: Any) -> Any:
-    found = instances.module_table_entry(tx, compiled, "_modules", "_orig_mod")
-    assert found is not None
-    return found
-
-
-calls.STANDS_FOR[OptimizedModule] = _module_inside
-_IS_TRAINING: Any = OptimizedModule.training
-skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
-
-
 def reset() -> None:
     """Forget everything that was compiled."""
     for code in _COMPILED_CODES:
@@ -308,7 +293,7 @@ def reset() -> None:
     _COMPILED_CODES.clear()
     _CONTEXTS.clear()
     records.clear()
-    converter.reset_counter()
+    names.reset_counter()
 
 
 def compiled_codes() -> list[types.CodeType]:
@@ -325,19 +310,17 @@ def graph_break() -> None:
     """Break the graph here; does nothing in eager code."""
 
 
-@handles(graph_break)
-def _handle_graph_break(tx: Any, args: list, kwargs: dict) -> Any:
-    raise GraphBreak("user_graph_break", "framegraft.graph_break()")
-
-
-HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
-
-
 def allow_in_graph(fn: Any) -> Any:
     """Put calls of ``fn`` into the graph as one node, without looking inside. ``fn`` must be pure on tensors."""
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
-    handles(fn)(lambda tx, args, kwargs: run_node(tx, "call_function", fn, args, kwargs))
+
+    def add(tx: Any, args: list, kwargs: dict) -> Any:
+        from .tensor.torchops import run_node  # noqa: PLC0415 - see _converter()
+
+        return run_node(tx, "call_function", fn, args, kwargs)
+
+    handles(fn)(add)
     return fn
 
 
@@ -359,8 +342,10 @@ def assume_constant_result(fn: Any) -> Any:
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
 
     def evaluate(tx: Any, args: list, kwargs: dict) -> Any:
-        values = [calls.operators.containers.need_constant_deep(a) for a in args]
-        named = {k: calls.operators.containers.need_constant_deep(v) for k, v in kwargs.items()}
+        from .semantics.wrapping import need_constant_deep, wrap_constant  # noqa: PLC0415 - see _converter()
+
+        values = [need_constant_deep(a) for a in args]
+        named = {k: need_constant_deep(v) for k, v in kwargs.items()}
         return wrap_constant(fn(*values, **named))
 
     handles(fn)(evaluate)

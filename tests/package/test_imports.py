@@ -12,7 +12,7 @@ import framegraft
 PACKAGE = pathlib.Path(framegraft.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 # Imports inside of functions, each with a reason given beside it in the source.
-LAZY = {("tensor/fake.py", "torch.nested._internal.nested_tensor"), ("tensor/graph.py", "."),
+LAZY = {("api.py", "."), ("tensor/fake.py", "torch.nested._internal.nested_tensor"), ("tensor/graph.py", "."),
         ("tensor/fake.py", "torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack")}
 FORBIDDEN = ("torch._dynamo", "torch._C._dynamo")
 
@@ -66,3 +66,9 @@ print("loaded" if "torch._dynamo" in sys.modules else "clean")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split()[-1] in ("clean", "itself"), done.stdout
+
+
+def test_importing_the_package_loads_no_tracer():
+    program = "import sys, torch, framegraft; print([m for m in sys.modules if m.startswith(('framegraft.semantics', 'framegraft.run.convert'))])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.split() == ["[]"], done.stdout + done.stderr

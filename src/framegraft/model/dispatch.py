@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dis
+import functools
 from typing import Any
 
 from ..errors import GraphBreak
@@ -48,16 +49,19 @@ TENSOR = TensorLayer()
 
 def _strict(handler: Any, what: str) -> Any:
     """A handler that does not look at keyword arguments refuses them: none is ever overlooked."""
-    code = getattr(handler, "__code__", None)
-    if code is None or any(i.opname.startswith("LOAD_") and i.argval == "kwargs" for i in dis.get_instructions(code)):
-        return handler
 
     def refuse(tx: Any, first: Any, *rest: Any) -> Any:
-        if rest[-1]:
+        if rest[-1] and not _takes_keywords(handler):
             raise GraphBreak("unsupported_builtin_method", f"{what} with the keyword arguments {', '.join(rest[-1])}")
         return handler(tx, first, *rest)
 
     return refuse
+
+
+@functools.cache
+def _takes_keywords(handler: Any) -> bool:
+    code = getattr(handler, "__code__", None)
+    return code is None or any(i.opname.startswith("LOAD_") and i.argval == "kwargs" for i in dis.get_instructions(code))
 
 
 def handles(*functions: Any) -> Any:

@@ -53,8 +53,16 @@ _CODE: dict[str, Any] = {
 }
 
 
+class Condition:
+    """Payload of a guard in Python. Conditions of one class with equal keys are one guard."""
+
+    key: Any
+
+
 def _payload_key(payload: Any) -> Any:
     kind = type(payload)
+    if issubclass(kind, Condition):
+        return (kind, payload.key)
     if kind in (str, int, bool, type(None), bytes):
         return (kind, payload)
     if kind is float:

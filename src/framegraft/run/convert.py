@@ -64,22 +64,13 @@ from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, no_saved_tensor_hooks
 from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
 from ..tensor.symbolic import plain_number
-from . import logs, recompiles, records, skip
+from . import logs, recompiles, records
 from .checks import CheckFunction, EntryInfo
-from .names import InstalledName
+from .names import InstalledName, Numbering
 
-calls.SKIP.append(skip.inline_reason)
-calls.UNWRAP.append(skip.unwrapped)
-_next_number = 0  # of graphs and resume functions
 _pins = itertools.count(1)
 _lock = threading.RLock()
 MAX_ATTEMPTS = 40
-
-
-def reset_counter() -> None:
-    """Numbers in names start at zero again. A name that running code still uses is left out."""
-    global _next_number
-    _next_number = 0
 
 
 def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
@@ -226,8 +217,7 @@ class Conversion:
 
     def run(self) -> Any:
         """The new entry; GraphBreak where the frame is better run as it is."""
-        global _next_number
-        first = _next_number
+        first = Numbering.next
         for _attempt in range(MAX_ATTEMPTS):
             try:
                 with recursion_room():
@@ -243,7 +233,7 @@ class Conversion:
             if made is not AGAIN:
                 return made
             self.installed.clear()
-            _next_number = first
+            Numbering.next = first
         raise GraphBreak("skipped_frame", f"no end after {MAX_ATTEMPTS} attempts")
 
     # -- one attempt
@@ -448,10 +438,9 @@ class Conversion:
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(made.compiled)))
 
     def _fresh(self, prefix: str) -> str:
-        global _next_number
         while True:
-            name = f"{prefix}_{_next_number}"
-            _next_number += 1
+            name = f"{prefix}_{Numbering.next}"
+            Numbering.next += 1
             if name not in self.fn.__globals__:
                 return name
 

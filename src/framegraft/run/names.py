@@ -5,6 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 
+class Numbering:
+    """The number in the next name of a graph or resume function. A name that running code still uses is left out."""
+
+    next = 0
+
+
+def reset_counter() -> None:
+    """Numbers in names start at zero again."""
+    Numbering.next = 0
+
+
 class InstalledName:
     """A name in a function's globals. It goes when nothing uses it any more.
 

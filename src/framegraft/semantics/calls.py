@@ -483,9 +483,9 @@ def inline_call(
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
 WHOLE: set[types.CodeType] = set()  # those of REPLACED inside of which no break may be: what runs in eager mode is the original
-UNWRAP: list[Any] = []  # set by run.skip: (function) -> the function that it only wraps for another tracer, or None
+UNWRAP: list[Any] = []  # set by inside.py: (function) -> the function that it only wraps for another tracer, or None
 LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
-SKIP: list[Any] = []  # set by run.skip: (function) -> None to inline, or (reason, detail)
+SKIP: list[Any] = []  # set by inside.py: (function) -> None to inline, or (reason, detail)
 
 
 def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn: Any, waiting: bool = False) -> VariableTracker:

@@ -14,6 +14,7 @@ from typing import Any
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import CLASSES, constructs, handles
+from ..model.guards import Condition
 from ..model.source import pinned
 from ..model.value import MISSING, LazyVariable, MethodVariable, ObjectVariable, VariableTracker
 from . import calls, core, iteration, operators
@@ -59,12 +60,13 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return wrap_pinned(tx, made)
 
 
-class _SameEntries:
+class _SameEntries(Condition):
     """Guard: a dict with the same keys, in order, and the very same values."""
 
     __name__ = "same_entries"
 
     def __init__(self, value: dict) -> None:
+        self.key = id(value)
         self.entries = dict(value)
 
     def __call__(self, value: Any) -> bool:

@@ -1,0 +1,38 @@
+"""What a captured program sees of this package: its functions and compiled modules, met inside of a trace."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from .api import OptimizedModule, graph_break, is_compiling
+from .errors import GraphBreak
+from .model.dispatch import HANDLERS, handles
+from .run import skip
+from .semantics import calls, instances
+from .semantics.wrapping import wrap_constant
+
+
+def _inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
+    if fn.__dict__.get("_framegraft_disabled"):
+        return ("inline_disabled", f"{fn.__qualname__} is marked with framegraft.disable")
+    return skip.inline_reason(fn)
+
+
+def _module_inside(tx: Any, compiled: Any) -> Any:
+    found = instances.module_table_entry(tx, compiled, "_modules", "_orig_mod")
+    assert found is not None
+    return found
+
+
+@handles(graph_break)
+def _handle_graph_break(tx: Any, args: list, kwargs: dict) -> Any:
+    raise GraphBreak("user_graph_break", "framegraft.graph_break()")
+
+
+calls.SKIP.append(_inline_reason)
+calls.UNWRAP.append(skip.unwrapped)
+calls.STANDS_FOR[OptimizedModule] = _module_inside
+_IS_TRAINING: Any = OptimizedModule.training
+skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
+HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
