@@ -3,8 +3,8 @@
 from setuptools import Extension, setup
 
 CSRC = "src/framegraft/csrc"
-SOURCES = ("module", "tensor", "guards", "walk", "memo", "words", "run", "shape", "cache", "hook", "function", "callables", "path",
-           "handled")
+SOURCES = ("module", "tensor", "guards", "walk", "memo", "words", "run", "shape",
+           "cache", "hook", "function", "callables", "path", "handled")
 
 setup(
     ext_modules=[

@@ -7,7 +7,7 @@ import traceback
 import types
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from framegraft.bytecode.code import qualified_name
@@ -85,6 +85,7 @@ def test_equal_constants_of_different_kinds_stay_apart():
     assert [(type(v), repr(v)) for v in found] == [(type(v), repr(v)) for v in values]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(), st.binary()),
                              lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4), max_size=8))
 def test_constants_come_back_as_they_are(values):

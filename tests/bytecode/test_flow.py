@@ -21,14 +21,19 @@ def at(body, live, name, arg=None):
     return next(names for inst, names in zip(body, live, strict=True) if inst.op == name and arg in (None, inst.arg))
 
 
+def analysed(f, analysis=live_locals):
+    """The instructions of a function and what is live before each."""
+    body = decode(f.__code__)
+    return body, analysis(body)
+
+
 def test_live_locals_of_straight_code():
     def f(a, b):
         c = a + b
         d = c
         return d
 
-    body = decode(f.__code__)
-    live = live_locals(body)
+    body, live = analysed(f)
     assert live[0] == {"a", "b"}
     assert at(body, live, "STORE_FAST", "c") == frozenset()
     assert at(body, live, "LOAD_FAST", "c") == {"c"}
@@ -42,8 +47,7 @@ def test_live_locals_of_loops():
             total = total + i
         return total
 
-    body = decode(f.__code__)
-    live = live_locals(body)
+    body, live = analysed(f)
     assert at(body, live, "FOR_ITER") == {"total"}
     assert at(body, live, "STORE_FAST", "i") == {"total"}
 
@@ -58,8 +62,7 @@ def test_live_locals_through_handlers():
             return x
         return 0
 
-    body = decode(f.__code__)
-    live = live_locals(body)
+    body, live = analysed(f)
     stores = [names for inst, names in zip(body, live, strict=True) if (inst.op, inst.arg) == ("STORE_FAST", "x")]
     assert "x" in stores[1], "the second store may not be reached: the handler reads the first value"
     assert "x" not in stores[0]
@@ -93,8 +96,7 @@ def test_live_cells():
         x = g
         return x
 
-    body = decode(f.__code__)
-    live = live_cells(body)
+    body, live = analysed(f, live_cells)
     assert live[0] == {"a", "b"}
     assert at(body, live, "STORE_FAST", "x") == frozenset()
     assert at(body, live, "STORE_DEREF", "b") == {"a", "b"}, "a store is a use: the cell may be shared"

@@ -523,3 +523,20 @@ def test_source_reads_as_written():
     namespace = {}
     exec(source, namespace)
     assert decompile(namespace["f"]) == source.replace("key=None", "key")
+
+
+def test_classes_that_methods_refer_to():
+    class Named:
+        def declared(self):
+            nonlocal __class__
+            return 1
+
+        def implied(self):
+            return super().__repr__()
+
+        def read(self):
+            return __class__
+
+    for method in (Named.declared, Named.implied, Named.read):
+        assert recompiled(method.__code__).co_freevars == ("__class__",)
+    assert "nonlocal" not in decompile(Named.implied) + decompile(Named.read)

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..decompile.swap import MODES
 from .execute import examine
-from .generate import generate
 from .shrink import shrink
+from .wide import generate
 
 DIED = "the interpreter died"
 BATCH = 500  # programs for one worker process

@@ -49,10 +49,10 @@ class Expressions(Source):
 
     pending: list[tuple[str, Type]]
 
-    def with_local(self, name: str, wanted: Type, depth: int) -> str:
-        """An expression in a scope with one more variable; walrus there would bind elsewhere."""
+    def with_local(self, name: str, wanted: Type, depth: int, local: Type = None) -> str:
+        """An expression in a scope with one more variable, of type ``local`` or ``wanted``; walrus there would bind elsewhere."""
         names, frozen, kind = dict(self.scope.names), set(self.scope.frozen), self.scope.kind
-        self.scope.names[name] = wanted
+        self.scope.names[name] = local or wanted
         self.scope.frozen.add(name)
         self.scope.kind = "lambda"
         text = self.expr(wanted, depth)
@@ -297,16 +297,7 @@ class Expressions(Source):
         return self.weighted(forms)()
 
     def expr_fn(self, wanted: Type, depth: int) -> str:
-        return f"(lambda q: {self.with_local_int('q', wanted[1], depth - 1)})"
-
-    def with_local_int(self, name: str, wanted: Type, depth: int) -> str:
-        names, frozen, kind = dict(self.scope.names), set(self.scope.frozen), self.scope.kind
-        self.scope.names[name] = "I"
-        self.scope.frozen.add(name)
-        self.scope.kind = "lambda"
-        text = self.expr(wanted, depth)
-        self.scope.names, self.scope.frozen, self.scope.kind = names, frozen, kind
-        return text
+        return f"(lambda q: {self.with_local('q', wanted[1], depth - 1, 'I')})"
 
     # -- calls and objects
 

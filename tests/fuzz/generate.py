@@ -73,6 +73,9 @@ def set_global(value):
 class Program(Statements):
     """One random program."""
 
+    prelude = PRELUDE
+    changes: tuple[str, ...] = ()
+
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.classes = []
@@ -82,7 +85,7 @@ class Program(Statements):
         self.breaks = self.pick((0.0, 0.0, 0.02, 0.06))
 
     def text(self) -> str:
-        self.lines = PRELUDE.splitlines()
+        self.lines = self.prelude.splitlines()
         self.emit(f"G_int, G_float, G_str = {self.random.randrange(1, 6)}, 1.5, 'glob'")
         self.emit("G_list, G_dict = [4, 5], {'a': 1, 'b': 2}")
         self.emit("G_tensor = torch.tensor([0.5, -1.0, 2.0])")
@@ -290,10 +293,7 @@ class Program(Statements):
                    "args[7].b = args[4]", "args[6][0] = args[0]", "globals().__setitem__('G_tensor', args[0].detach())",
                    f"{cls}.extra = property(lambda self: 5)", "args[7] = args[5]", "args[4] = tuple(args[4])", "torch.set_grad_enabled(False)",
                    "args[5] = dict(reversed(args[5].items()))", "G_obj.a = 50", f"{cls}.__getattribute__ = lambda self, n: object.__getattribute__(self, n)"]
+        changes += self.changes
         self.emit("def change(args):")
         for change in self.random.sample(changes, self.random.randrange(1, 3)):
             self.emit(f"    {change}")
-
-
-def generate(seed: int) -> str:
-    return Program(seed).text()

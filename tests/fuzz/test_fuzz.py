@@ -3,9 +3,9 @@
 import pytest
 
 from .execute import examine
-from .generate import generate
+from .wide import WIDE, generate
 
-SEEDS = range(0, 120)
+SEEDS = [*range(0, 100), *range(WIDE, WIDE + 60)]
 
 
 @pytest.mark.parametrize("first", SEEDS[::20])

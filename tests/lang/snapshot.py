@@ -18,7 +18,7 @@ _PLAIN = (bool, int, str, bytes, type(None), type(Ellipsis), type(NotImplemented
 _REPR = (torch.dtype, torch.device, torch.layout, torch.memory_format, range, types.UnionType, *np.sctypeDict.values())
 _ITERATORS = tuple(type(iter(v)) for v in ([], (), {}, set(), "", range(0), {}.items(), {}.values(), b"", reversed([])))
 _ITERATORS += (zip, map, filter, enumerate, itertools.count, itertools.chain, itertools.cycle, itertools.repeat)
-_SKIPPED_ATTRIBUTES = {"_compiled_call_impl", "__weakref__"}
+_SKIPPED_ATTRIBUTES = {"_compiled_call_impl", "__weakref__", "__notes__"}
 
 
 def tensor_values(t: torch.Tensor) -> str:
@@ -170,7 +170,7 @@ class Snapshot:
             storage = self.storages.setdefault(key, len(self.storages))
         place = (tuple(t.stride()), t.storage_offset(), storage) if strided else (str(t.layout),)
         grad = self.walk(t.grad) if t.is_leaf and t.requires_grad else None
-        extra = tuple((k, self.walk(v)) for k, v in getattr(t, "__dict__", {}).items())
+        extra = tuple((k, self.walk(v)) for k, v in getattr(t, "__dict__", {}).items() if not k.startswith("_dynamo"))  # AOTAutograd's
         facts = (str(t.dtype), tuple(t.shape), place, str(t.device), t.requires_grad, t.is_leaf)
         return (facts, tensor_values(t), grad, extra)
 
@@ -178,7 +178,7 @@ class Snapshot:
         return (
             type(error).__qualname__,
             tuple(self.walk(a) for a in error.args),
-            tuple(getattr(error, "__notes__", ())),
+            tuple(n for n in getattr(error, "__notes__", ()) if not str(n).startswith("Raised in a captured graph")),
             ("cause", self.walk(error.__cause__)),
             ("context", self.walk(error.__context__)),
             error.__suppress_context__,
@@ -202,9 +202,11 @@ def first_difference(expected: Any, got: Any, path: str = "") -> str | None:
     """Where two snapshots differ first, as text; None where they are equal."""
     if expected == got:
         return None
-    if isinstance(expected, tuple) and isinstance(got, tuple) and len(expected) == len(got):
-        for index, (a, b) in enumerate(zip(expected, got, strict=True)):
-            found = first_difference(a, b, f"{path}/{index}")
-            if found:
-                return found
+    if isinstance(expected, tuple) and isinstance(got, tuple):
+        for index, (a, b) in enumerate(zip(expected, got, strict=False)):
+            if a != b and (len(expected) == len(got) or isinstance(a, tuple)):
+                return first_difference(a, b, f"{path}/{index}")
+        shorter = min(len(expected), len(got))
+        if shorter and expected[:shorter] == got[:shorter]:
+            return f"at {path}/{shorter}:\n  eager    {str(expected[shorter:])[:600]}\n  captured {str(got[shorter:])[:600]}"
     return f"at {path or '/'}:\n  eager    {str(expected)[:600]}\n  captured {str(got)[:600]}"

@@ -3,6 +3,7 @@
 import collections.abc
 import contextlib
 import itertools
+import math
 import operator
 import sys
 import typing
@@ -483,3 +484,74 @@ def test_attribute_deleted_for_good(x, point):
     point.other = x + 1
     del point.a
     return hasattr(point, "a"), point.other, vars(point)
+
+
+@differential(lambda: (torch.ones(3), [3, 1, 2], [4]))
+def test_reversed_list_that_was_changed_before(x, items, more):
+    items.pop()
+    more.append(5)
+    found = []
+    for item in reversed(items):
+        for other in reversed(more):
+            found.append((item, other))
+    return x + 1, found
+
+
+ZERO = 1.5
+
+
+def test_signs_of_zeros_that_change(monkeypatch):
+    compiled = framegraft.compile(zeros, backend="eager")
+    for value in (1.5, 0.0, -0.0, 2.5, -0.0, 0.0, -2.5, 3.5):
+        monkeypatch.setitem(globals(), "ZERO", value)
+        assert compiled(torch.ones(2)) == zeros(torch.ones(2))
+
+
+def zeros(x):
+    return f"{ZERO:.2f}", str(ZERO * 0.0), math.copysign(1.0, ZERO), (x * ZERO).tolist(), math.copysign(1.0, ZERO - 1.5)
+
+
+class Pair(typing.NamedTuple):
+    left: int
+    right: int = 7
+
+
+@differential(lambda: (torch.ones(3), Pair(1)))
+def test_positional_pattern_of_a_subclass_of_tuple(x, pair):
+    with contextlib.nullcontext():
+        match pair:
+            case Pair(left, str()):
+                return left
+            case Pair(left, right):
+                return x + left, right
+
+
+class Field:
+    def __get__(self, obj, owner=None):
+        return obj.__dict__[self.name]
+
+    def __set__(self, obj, value):
+        obj.__dict__[self.name] = value + 1
+
+
+class Holder:
+    field = Field()
+    field.name = "_field"
+
+
+def test_descriptor_that_gives_something_else_for_the_class(monkeypatch):
+    def sets(x, holder):
+        holder.field = 3
+        return x + holder.field, dict(vars(holder))
+
+    monkeypatch.setattr(Holder.__dict__["field"], "name", "_other")
+    compiled = framegraft.compile(sets, backend="eager")
+    for getter in (Field.__get__, lambda self, obj, owner=None: 50, lambda self, obj, owner=None: self.name):
+        monkeypatch.setattr(Field, "__get__", getter)
+        ends = []
+        for fn in (sets, compiled, compiled):
+            try:
+                ends.append(str(fn(torch.ones(3), Holder())))
+            except TypeError as error:
+                ends.append(str(error))
+        assert ends == ends[:1] * 3

@@ -71,6 +71,7 @@ def test_what_is_relied_on_is_guarded(first, second):
         assert str(compiled(torch.ones(2), value)) == str(fn(torch.ones(2), value))
 
 
+@pytest.mark.own_code  # looks at the line
 def test_logger_that_is_turned_on(caplog):
     def fn(x):
         QUIET.warning("x")

@@ -19,7 +19,7 @@ from .twice import twice_differentiable
 
 
 class InductorBackend:
-    """A compiler with settings of ``torch._inductor.config`` that hold while it compiles forward and backward."""
+    """torch's compiler to C++ and Triton, behind AOTAutograd; ``options`` are settings of ``torch._inductor.config``."""
 
     compiler_name = "inductor"
 

@@ -341,7 +341,7 @@ class Operations(Values):
         if count == 2:
             out.append(ast.Assign([ast.Subscript(display, values[0], STORE)], values[1], lineno=0))
         else:
-            out.append(ast.Expr(ast.Call(ast.Attribute(display, method, LOAD), values, [])))
+            out.append(ast.Expr(ast.Call(ast.Attribute(display, method, LOAD), [_unpacked(inst.op, values[0])], [])))
         return i + 1
 
     def op_LIST_APPEND(self, i: int, inst: Any, state: State, out: list) -> int:
@@ -359,7 +359,8 @@ class Operations(Values):
     def op_SET_UPDATE(self, i: int, inst: Any, state: State, out: list) -> int:
         return self.reach("update", i, inst, state, out)
 
-    op_DICT_UPDATE = op_SET_UPDATE
+    def op_DICT_UPDATE(self, i: int, inst: Any, state: State, out: list) -> int:
+        return self.reach("update", i, inst, state, out)
 
     def op_DICT_MERGE(self, i: int, inst: Any, state: State, out: list) -> int:
         stack = state.stack
@@ -471,6 +472,15 @@ class Operations(Values):
         self.flush(state, out)
         out.append(ast.Delete([target]))
         return i + 1
+
+
+def _unpacked(op: str, value: Any) -> Any:
+    """What a method takes in the place of an instruction: an unpacking refuses other values than the method does."""
+    if op == "DICT_UPDATE" and not isinstance(value, ast.Dict):
+        return ast.Dict([None], [value])
+    if op == "LIST_EXTEND" and not isinstance(value, (ast.List, ast.Tuple, ast.Constant)):
+        return ast.List([ast.Starred(value, LOAD)], LOAD)
+    return value
 
 
 def _is_display(name: str, node: Any) -> bool:

@@ -88,7 +88,8 @@ class Scopes:
             out.append(ast.Global(sorted(self.name(n) for n in globals_)))
         free = set(self.free_stores)
         if self.is_function:
-            free |= {n for n in code.co_freevars if n not in used and n != "__class__"}
+            implied = {"__class__"} if "super" in loaded_globals | loaded_locals | used else set()
+            free |= {n for n in code.co_freevars if n not in used and n not in implied}
         if free:
             out.append(ast.Nonlocal(sorted(self.name(n) for n in free)))
         if self.is_function:

@@ -16,8 +16,8 @@ from ..interp.words import unbound_error
 from ..model.source import Source, instr
 from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from ..semantics import iteration
+from . import containers, iterators, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
-from . import rescue
 from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, resume_code
 

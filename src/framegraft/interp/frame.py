@@ -118,8 +118,9 @@ class InstructionTranslator:
                     step(inst)
                     signal = inst.run(self, inst)
                 except UserRaise as raised:
-                    self.unwind(raised)
-                    continue
+                    if self.handled(raised):
+                        continue
+                    raise
                 except GraphBreak as broken:
                     broken.user_stack = broken.user_stack or state.user_stack()
                     broken.frames = broken.frames or list(state.frames)
@@ -149,8 +150,8 @@ class InstructionTranslator:
         if self.state.watch is not None:
             self.state.watch(self, inst)
 
-    def unwind(self, raised: UserRaise) -> None:
-        """Go on in the handler that covers the current instruction, or raise on (CPython: exception_unwind)."""
+    def handled(self, raised: UserRaise) -> bool:
+        """Go on in the handler that covers the current instruction; False where none does (CPython: exception_unwind)."""
         inst = self.inst
         handler = inst.handler
         value = raised.value
@@ -161,12 +162,13 @@ class InstructionTranslator:
             if inst.op != "RERAISE" and not (inst.op == "RAISE_VARARGS" and inst.arg == 0):
                 value.trace.append((self.code, self.line()))
         if handler is None:
-            raise raised
+            return False
         del self.stack[handler.depth :]
         if handler.lasti:
             self.stack.append(constant(0))  # lasti: where RERAISE says the exception came from
         self.stack.append(value)
         self.jump(handler.target)
+        return True
 
     def jump(self, target: Instruction | None) -> None:
         assert target is not None

@@ -476,8 +476,9 @@ def match_class(tx: Tx, inst: Instruction) -> None:
     values: list[VariableTracker] = []
     npos = inst.arg
     if npos:
-        match_self = bool(cls.value.__flags__ & MATCH_SELF)
-        match_args = () if match_self else _match_args(tx, cls)
+        match_args = _match_args(tx, cls)
+        match_self = match_args is None and bool(cls.value.__flags__ & MATCH_SELF)
+        match_args = match_args or ()
         allowed = 1 if match_self else len(match_args)
         if npos > allowed:
             plural = "" if allowed == 1 else "s"
@@ -500,12 +501,12 @@ def match_class(tx: Tx, inst: Instruction) -> None:
 MATCH_SELF = 1 << 22  # _Py_TPFLAGS_MATCH_SELF
 
 
-def _match_args(tx: Tx, cls: ObjectVariable) -> tuple:
+def _match_args(tx: Tx, cls: ObjectVariable) -> tuple | None:
     try:
         found = realize(core.get_attr(tx, cls, "__match_args__"), tx.state)
     except UserRaise as raised:
         if issubclass(raised.value.python_type(), AttributeError):
-            return ()
+            return None
         raise
     if not isinstance(found, TupleVariable):
         text = f"{cls.value.__name__}.__match_args__ must be a tuple (got {found.python_type().__name__})"

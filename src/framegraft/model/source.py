@@ -136,6 +136,7 @@ _NAMES: dict[str, Any] = {
     "BASEKEY": lambda s: f"dict.__getitem__({_base_name(s)}, {s.key!r})",
     "TYPE": lambda s: f"type({_base_name(s)})",
     "TYPEATTR": lambda s: f"{_base_name(s)}.{s.key}",
+    "RAWTYPEATTR": lambda s: f"{_base_name(s)}.__dict__[{s.key!r}]",
     "ATTR": lambda s: f"{_base_name(s)}.{s.key}",
     "MAPKEYAT": lambda s: f"list({_base_name(s)})[{s.key}]",
     "PYCALL": lambda s: f"{s.key.__name__}({_base_name(s)})",
@@ -205,6 +206,19 @@ def _emit_key_at(s: Source, pin: Any) -> list[Instruction]:
     return [*pin(key_at), *s.base.emit(pin), instr("LOAD_CONST", s.key), instr("CALL", (2, ()))]
 
 
+_MRO: Any = type.__dict__["__mro__"].__get__  # what a metaclass says of the order is left aside
+
+
+def class_attribute(cls: type, name: str) -> Any:
+    """Called by transformed code: what a class or a base of it has under a name, with no descriptor or metaclass asked."""
+    return next(base.__dict__[name] for base in _MRO(cls) if name in base.__dict__)
+
+
+def _emit_class_attribute(s: Source, pin: Any) -> list[Instruction]:
+    assert s.base is not None
+    return [*pin(class_attribute), *s.base.emit(pin), instr("LOAD_CONST", s.key), instr("CALL", (2, ()))]
+
+
 def _emit_extent(s: Source, pin: Any) -> list[Instruction]:
     assert s.base is not None
     method = "size" if s.access == "SIZE" else "stride"
@@ -212,7 +226,7 @@ def _emit_extent(s: Source, pin: Any) -> list[Instruction]:
 
 
 # Accessors that only differ in the code that loads them -> what the guard program knows.
-GUARD_ACCESS = {"BASEDICT": "DICT", "BASEITEM": "ITEM", "BASEKEY": "KEY"}
+GUARD_ACCESS = {"RAWTYPEATTR": "TYPEATTR", "BASEDICT": "DICT", "BASEITEM": "ITEM", "BASEKEY": "KEY"}
 
 _EMITTERS: dict[str, Any] = {
     "ARG": lambda s, pin: [instr("LOAD_FAST", s.key[1])],
@@ -223,6 +237,7 @@ _EMITTERS: dict[str, Any] = {
     "ITEM": _emit_item,
     "TYPE": _emit_type,
     "TYPEATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
+    "RAWTYPEATTR": _emit_class_attribute,
     "ATTR": lambda s, pin: [*s.base.emit(pin), instr("LOAD_ATTR", s.key)],
     "PYCALL": _emit_pycall,
     "SIZE": _emit_extent,

@@ -175,16 +175,17 @@ def _offsets() -> tuple[int, ...]:
     ])
     metas = [_read(ctypes.c_uint64, x._cdata + meta) for x in leaves]
 
-    def dump() -> list[bytes]:
-        return [bytes((ctypes.c_uint8 * 256).from_address(m)) for m in metas]
+    def flags(offset: int) -> list[int]:
+        """The bytes of a word that are 1 where a gradient is wanted, else 0."""
+        found = []
+        for wanted in (True, False, True):
+            for x in leaves:
+                x.requires_grad_(wanted)
+            found.append([(ctypes.c_uint8 * _WORD).from_address(m + offset)[:] for m in metas])
+        return [offset + i for i in range(_WORD) if all([a[i], b[i], c[i]] == [1, 0, 1] for a, b, c in zip(*found, strict=True))]
 
-    on = dump()
-    for x in leaves:
-        x.requires_grad_(False)
-    off = dump()
-    for x in leaves:
-        x.requires_grad_()
-    flag = _only([i for i in range(256) if all(a[i] == 1 and b[i] == 0 for a, b in zip(on, off, strict=True))])
+    # Word by word, and no further than to the flag: how large the record is nobody tells.
+    flag = _only(next(filter(None, map(flags, range(0, 256, _WORD))), []))
     results = [x * 2 for x in leaves]
     inner = [_read(ctypes.c_uint64, x._cdata + meta) for x in results]
     grad_fn = [

@@ -102,10 +102,10 @@ def class_value(tx: Any, cls: type, name: str, found: Any) -> VariableTracker:
         return known
     if type(found) in CONSTANT_TYPES:
         return constant(found)
-    source = pinned(cls).child("TYPEATTR", name)
     if isinstance(found, (types.FunctionType, type)) or callable(found):
         return wrap_pinned(tx, found)
-    return LazyVariable(found, source)
+    raw = type(cls) is not type or lookup.is_descriptor(tx, type(found))
+    return LazyVariable(found, pinned(cls).child("RAWTYPEATTR" if raw else "TYPEATTR", name))
 
 
 # CPython 3.9 to 3.12 bind what a class method wraps, if that is a descriptor; the others make a method of it.

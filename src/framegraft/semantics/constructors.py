@@ -198,7 +198,7 @@ def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None
 
 @constructs(range)
 def make_range(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    values = [containers.index_of(tx, a, "range") for a in args]
+    values = [containers.index_of(tx, a) for a in args]
     return operators.fold(range, [constant(v) for v in values])
 
 
@@ -211,7 +211,7 @@ def make_slice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 @constructs(enumerate)
 def make_enumerate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     start = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
-    return CombinedIteratorVariable(enumerate, [iteration.get_iter(tx, args[0])], count=core.need_constant(start, "start"))
+    return CombinedIteratorVariable(enumerate, [iteration.get_iter(tx, args[0])], count=containers.index_of(tx, start))
 
 
 @constructs(zip)

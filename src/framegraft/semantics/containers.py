@@ -382,18 +382,25 @@ def key_error(key: VariableTracker) -> Any:
 
 
 def real_slice(key: SliceVariable) -> slice:
-    return slice(*(need_constant_deep(i) for i in key.items))
+    parts = [need_constant_deep(i) for i in key.items]
+    if not all(part is None or hasattr(type(part), "__index__") for part in parts):
+        raise UserRaise(user_error(TypeError, "slice indices must be integers or None or have an __index__ method"))
+    return slice(*parts)
 
 
-def index_of(tx: Any, key: VariableTracker, what: str) -> int:
+_NO_INDEX = {"list": "list indices must be integers or slices, not {}", "tuple": "tuple indices must be integers or slices, not {}",
+             "repeat": "can't multiply sequence by non-int of type '{}'", "": "'{}' object cannot be interpreted as an integer"}
+
+
+def index_of(tx: Any, key: VariableTracker, what: str = "") -> int:
+    """``key`` as an int; ``what`` needs one (a key of ``_NO_INDEX``, the errors for what is none)."""
     key = specialised(key)
     if isinstance(key, ConstantVariable) and hasattr(type(key.value), "__index__"):
         return operator.index(key.value)
     if isinstance(key, ConstantVariable):
-        text = f"{what} indices must be integers or slices, not {type(key.value).__name__}"
-        raise UserRaise(user_error(TypeError, text))
+        raise UserRaise(user_error(TypeError, _NO_INDEX[what].format(type(key.value).__name__)))
     if issubclass(key.python_type(), int):
-        raise GraphBreak("untraceable_call", f"an instance of a subclass of int as a {what} index")
+        raise GraphBreak("untraceable_call", "an instance of a subclass of int as an index")
     method = attributes.special_method(tx, key, "__index__")
     if method is None or isinstance(key, TensorVariable):
         raise GraphBreak("tensor_item" if isinstance(key, TensorVariable) else "untraceable_call", f"{what} index")

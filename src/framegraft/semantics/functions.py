@@ -188,7 +188,8 @@ def sort_items(tx: Any, items: list, kwargs: dict) -> list:
     key = kwargs.get("key", NONE)
     reverse = core.need_constant(kwargs.get("reverse", constant(False)), "reverse")
     items = [realize(i, tx.state) for i in items]
-    keys = items if isinstance(key, ConstantVariable) else [realize(calls.call(tx, key, [i], {}), tx.state) for i in items]
+    plain = isinstance(key, ConstantVariable) and key.value is None
+    keys = items if plain else [realize(calls.call(tx, key, [i], {}), tx.state) for i in items]
     try:
         ranks = [core.need_constant_deep(k) for k in keys]
         order = sorted(range(len(items)), key=ranks.__getitem__, reverse=reverse)
@@ -222,7 +223,11 @@ def handle_pow(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return operators.apply(tx, operator.pow, args)
     if not all(isinstance(a, (ConstantVariable, SymbolicVariable, TensorVariable)) for a in args):
         raise GraphBreak("untraceable_call", "pow() of three objects")
-    return _dunder(tx, pow, "__pow__", args)
+    result = _dunder(tx, pow, "__pow__", args)
+    if isinstance(result, ConstantVariable) and result.value is NotImplemented:
+        kinds = ", ".join(f"'{a.python_type().__name__}'" for a in args)
+        raise UserRaise(user_error(TypeError, f"unsupported operand type(s) for ** or pow(): {kinds}"))
+    return result
 
 
 def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:

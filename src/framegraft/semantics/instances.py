@@ -86,14 +86,21 @@ def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = T
         try:
             return bind(tx, on_class, obj, cls, name)
         except UserRaise as raised:
-            return _fallback(tx, obj, name, raised) if fallback else _raise(raised)
+            found = MISSING
+            if fallback and issubclass(raised.value.python_type(), AttributeError):
+                found = _fallback(tx, obj, name)
+            if found is MISSING:
+                raise
+            return found  # type: ignore[return-value]
     own = instance_dict_attr(tx, obj, name)
     if own is not MISSING:
         return own
     if on_class is not MISSING:
         return bind(tx, on_class, obj, cls, name)
-    missing = lookup.attribute_error(obj, name)
-    return _fallback(tx, obj, name, missing) if fallback else _raise(missing)
+    found = _fallback(tx, obj, name) if fallback else MISSING
+    if found is MISSING:  # the error is no variable here: its traceback would keep it, and the program's frames, alive
+        raise lookup.attribute_error(obj, name)
+    return found  # type: ignore[return-value]
 
 
 _CLASS_OF = object.__dict__["__class__"]
@@ -107,24 +114,17 @@ def tells_own_class(tx: Any, obj: VariableTracker) -> bool:
         lookup.mro_lookup(tx, obj.cls, "__class__") is not _CLASS_OF)
 
 
-def _raise(raised: UserRaise) -> Any:
-    raise raised
-
-
-def _fallback(tx: Any, obj: ObjectVariable, name: str, raised: UserRaise) -> VariableTracker:
-    if not issubclass(raised.value.python_type(), AttributeError):
-        raise raised
+def _fallback(tx: Any, obj: ObjectVariable, name: str) -> Any:
+    """What ``__getattr__`` gives for an attribute that is not there; MISSING where there is no such method."""
     hook = lookup.mro_lookup(tx, obj.cls, "__getattr__")
     if hook is MISSING:
-        raise raised
+        return MISSING
     if not isinstance(hook, types.FunctionType):
         raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.__getattr__ is no Python function")
     quick = MODULE_GETATTR.get(hook)
     if quick is not None:
         found = quick(tx, obj, name)
-        if found is not None:
-            return found
-        raise raised
+        return MISSING if found is None else found
     return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
 
 

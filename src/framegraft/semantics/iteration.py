@@ -230,11 +230,8 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
     tx.state.exceptions += generator.exceptions
     try:
         if error is not None:
-            try:
-                frame.unwind(UserRaise(error))
-            except UserRaise:
-                generator.finished = True
-                raise
+            if not frame.handled(UserRaise(error)):
+                raise UserRaise(error)
         kind, result = frame.run()
     except UserRaise as raised:
         if generator.python_type() is not types.GeneratorType:  # an iterator of itertools goes on after an error

@@ -19,7 +19,7 @@ from ..model.value import (
     constant,
 )
 from ..polyfills import iterators as bodies
-from . import calls, core, iteration, methods, operators  # noqa: F401 - the methods of generators come first
+from . import calls, containers, core, iteration, methods, operators  # noqa: F401 - the methods of generators come first
 
 
 class LazyIteratorVariable(GeneratorVariable):
@@ -102,7 +102,7 @@ def make_repeat(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     if len(args) < 2 and "times" not in kwargs:
         return make(tx, cls, bodies.repeat, args, args)
     times = args[1] if len(args) > 1 else kwargs["times"]
-    return make(tx, cls, bodies.given, [TupleVariable([args[0]] * core.need_constant(times, "times"))], [args[0], times])
+    return make(tx, cls, bodies.given, [TupleVariable([args[0]] * containers.index_of(tx, times))], [args[0], times])
 
 
 @constructs(itertools.count)

@@ -50,14 +50,14 @@ def list_extend(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> Variabl
 
 @method(ListVariable, "insert")
 def list_insert(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
-    obj.items.insert(containers.index_of(tx, args[0], "list"), args[1])
+    obj.items.insert(containers.index_of(tx, args[0]), args[1])
     containers.changing(tx, obj)
     return NONE
 
 
 @method(ListVariable, "pop")
 def list_pop(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
-    index = containers.index_of(tx, args[0], "list") if args else -1
+    index = containers.index_of(tx, args[0]) if args else -1
     if not obj.items:
         raise UserRaise(user_error(IndexError, "pop from empty list"))
     if not -len(obj.items) <= index < len(obj.items):

@@ -279,7 +279,7 @@ def _asked_length(tx: Any, method: VariableTracker) -> VariableTracker:
         return constant(int(told.value))
     if attributes.special_method(tx, told, "__index__") is None:
         raise UserRaise(user_error(TypeError, f"'{type_name(told.python_type())}' object cannot be interpreted as an integer"))
-    return constant(containers.index_of(tx, told, "len"))
+    return constant(containers.index_of(tx, told))
 
 
 def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> VariableTracker:
@@ -509,7 +509,7 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         containers.changing(tx, a)
         return a
     if isinstance(a, ListVariable) and fn is operator.imul:
-        a.items[:] = a.items * containers.index_of(tx, b, "list")
+        a.items[:] = a.items * containers.index_of(tx, b, "repeat")
         containers.changing(tx, a)
         return a
     if isinstance(a, DictVariable) and fn is operator.ior:
@@ -610,7 +610,7 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
             a, b = b, a
         if isinstance(a, (ListVariable, TupleVariable)) and (
                 isinstance(b, ConstantVariable) and isinstance(b.value, int) or _has_index(tx, b)):
-            count = containers.index_of(tx, b, "sequence")
+            count = containers.index_of(tx, b, "repeat")
             return a if type(a) is TupleVariable and exact and count == 1 else type(a)(a.items * count)
         if isinstance(a, ConstantVariable) and isinstance(a.value, (str, bytes)) and _has_index(tx, b):
             return fold(fn, [a, constant(containers.index_of(tx, b, "sequence"))])
@@ -639,7 +639,7 @@ def _size_arithmetic(tx: Any, fn: Any, a: Any, b: Any) -> VariableTracker | None
     if fn is operator.add and len(parts) == 2:
         return SizeVariable(parts[0] + parts[1], cls)
     if fn is operator.mul and len(parts) == 1:
-        return SizeVariable(parts[0] * containers.index_of(tx, b if type(a) is SizeVariable else a, "sequence"), cls)
+        return SizeVariable(parts[0] * containers.index_of(tx, b if type(a) is SizeVariable else a, "repeat"), cls)
     return None
 
 

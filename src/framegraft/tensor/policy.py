@@ -111,8 +111,8 @@ class SymbolInput:
 
 
 def fits(value: Any) -> bool:
-    """Whether a Python number can be a symbol."""
-    return INT64[0] <= value <= INT64[1] if type(value) is int else math.isfinite(value)
+    """Whether a Python number can be a symbol; a guard that asks for the zero of floats could not tell 0.0 from -0.0."""
+    return INT64[0] <= value <= INT64[1] if type(value) is int else math.isfinite(value) and value != 0.0
 
 
 def _is_argument(source: Source) -> bool:

@@ -110,7 +110,7 @@ function overview() {
       h("div", {}, h("span", {class: "chip bad"}, same[0].break.reason), same[0].break.detail, same.length > 1 ? h("span", {class: "dim"}, ` (${same.length} times)`) : null, " ",
         h("a", {href: "#f" + same[0].function}, functionOf.get(same[0].function).name)),
       stackView(same[0].break),
-      h("p", {}, same[0].break.why, h("br"), h("b", {}, "What to do: "), same[0].break.hint))),
+      h("p", {}, ...advice(same[0].break)))),
     t.recompiles ? [h("h2", {}, "Recompiles"), recompileTree(data.captures)] : null,
     data.graphs.length ? [h("h2", {}, "Graphs"), graphTable(data.graphs)] : null,
   ];
@@ -180,7 +180,7 @@ function captureView(c, open) {
     body.append(...[
       c.recompile ? recompileTree([c]) : null,
       c.break ? h("div", {class: "box"}, h("p", {}, h("span", {class: "chip bad"}, c.break.reason), c.break.detail), stackView(c.break),
-        h("p", {}, c.break.why, h("br"), h("b", {}, "What to do: "), c.break.hint)) : null,
+        h("p", {}, ...advice(c.break))) : null,
       g ? h("h2", {}, "Graph ", h("span", {class: "mono"}, g.name)) : null, g ? graphView(g) : null,
       c.guards.length ? h("h2", {}, plural(c.guards.length, "guard"), c.guard_nanoseconds !== null ? `, ${nanoseconds(c.guard_nanoseconds)} a call` : "") : null,
       c.guards.length ? guardTables(c) : null,
@@ -203,7 +203,7 @@ function functionView(f, chosen) {
     if (seen.has(key)) continue;
     seen.add(key);
     (marks[m.line] = marks[m.line] || []).push(h("div", {class: "mark" + (m.here ? "" : " inner")}, h("b", {}, m.reason), m.detail ? ": " + m.detail : "",
-      m.here ? [h("br"), m.why, h("br"), h("b", {}, "What to do: "), m.hint] : " (in a function called here)"));
+      m.here ? [h("br"), ...advice(m)] : " (in a function called here)"));
   }
   const source = f.source.length ? codeView(f.source, {first: f.line, status: f.lines, marks}) : h("p", {class: "dim"}, "The source file is not to be had.");
   const written = captures.filter((c) => c.transformed);

@@ -159,3 +159,9 @@ function panZoom(drawing, width, height, view, axis = "xy") {
     button("+", "Zoom in", () => zoom(0.7, ...middle())), button("−", "Zoom out", () => zoom(1.4, ...middle())),
     button("⤢", "All of it", () => { box = Object.assign({}, whole); apply(); drawing.dispatchEvent(new CustomEvent("zoomed", {detail: box})); })));
 }
+
+// Why a graph broke and what to do; what stands in backquotes is code.
+function advice(broken) {
+  const spelled = (text) => text.split("`").map((part, i) => i % 2 ? h("code", {}, part) : part);
+  return [...spelled(broken.why), h("br"), h("b", {}, "What to do: "), ...spelled(broken.hint)];
+}

@@ -1,0 +1,86 @@
+"""Builders of lists, tuples, slices, dicts and sets."""
+
+from __future__ import annotations
+
+from ..model.value import (
+    ConstantVariable,
+    DictVariable,
+    ListVariable,
+    SetVariable,
+    SizeVariable,
+    SliceVariable,
+    TupleVariable,
+)
+from .codegen import LITERALS, Codegen, builds, refers_to
+
+
+@builds(ListVariable)
+def _list(cg: Codegen, t: ListVariable) -> None:
+    if refers_to(t, t, set()):
+        cg.op("BUILD_LIST", 0)
+        cg.store_temp(t)
+        for item in t.items:
+            cg.load(item)
+            cg.op("LIST_APPEND", 1)
+        return
+    if len(t.items) > 2 and all(
+            type(i) is ConstantVariable and i.source is None and type(i.value) in LITERALS and i.value == i.value for i in t.items):
+        cg.op("BUILD_LIST", 0)
+        cg.op("LOAD_CONST", tuple(i.value for i in t.items))
+        cg.op("LIST_EXTEND", 1)
+    else:
+        cg.load_many(t.items)
+        cg.op("BUILD_LIST", len(t.items))
+    cg.store_temp(t)
+
+
+@builds(TupleVariable)
+def _tuple(cg: Codegen, t: TupleVariable) -> None:
+    cg.load_many(t.items)
+    if cg.closed(t, len(t.items)):
+        return
+    cg.op("BUILD_TUPLE", len(t.items))
+    if t.items:
+        cg.store_temp(t)
+
+
+@builds(SizeVariable)
+def _size(cg: Codegen, t: SizeVariable) -> None:
+    cg.load_object(t.cls)
+    cg.load_many(t.items)
+    cg.op("BUILD_TUPLE", len(t.items))
+    cg.call(1)
+    cg.store_temp(t)
+
+
+@builds(SliceVariable)
+def _slice(cg: Codegen, t: SliceVariable) -> None:
+    cg.load_many(t.items)
+    cg.op("BUILD_SLICE", 3)
+    cg.store_temp(t)
+
+
+@builds(DictVariable)
+def _dict(cg: Codegen, t: DictVariable) -> None:
+    if t.owner is not None:
+        cg.load(t.owner)
+        cg.op("POP_TOP")
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        return
+    cg.op("BUILD_MAP", 0)
+    cg.store_temp(t)
+    for key, value in t.items.values():
+        cg.load(key)
+        cg.load(value)
+        cg.op("MAP_ADD", 1)
+
+
+@builds(SetVariable)
+def _set(cg: Codegen, t: SetVariable) -> None:
+    cg.load_object(t.cls)
+    cg.load_many(list(t.items.values()))
+    if cg.closed(t, len(t.items) + 1):
+        return
+    cg.op("BUILD_LIST", len(t.items))
+    cg.call(1)
+    cg.store_temp(t)

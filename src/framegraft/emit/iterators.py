@@ -1,0 +1,141 @@
+"""Builders of iterators and generators, which stand where the trace left them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..bytecode.code import qualified_name
+from ..model.value import (
+    CombinedIteratorVariable,
+    ConstantVariable,
+    DictVariable,
+    GeneratorVariable,
+    IteratorVariable,
+    ListVariable,
+    SetVariable,
+    TupleVariable,
+)
+from ..semantics.lazy import LazyIteratorVariable
+from .codegen import Codegen, Unreconstructible, builds, refers_to
+from .made import new_dict_iterator, new_generator, new_iterator, new_reversed
+from .resume import Suspended
+
+
+@builds(IteratorVariable)
+def _iterator(cg: Codegen, t: IteratorVariable) -> None:
+    origin = t.origin
+    backwards = t.kind.__name__.startswith("dict_reverse")
+    if t.kind.__name__ == "odict_iterator":
+        raise Unreconstructible("an iterator over an OrderedDict")
+    if isinstance(origin, (ListVariable, TupleVariable)) and origin.items is t.items:
+        cg.load_object(new_iterator)
+        cg.load(origin)
+        cg.op("LOAD_CONST", t.index)
+        cg.call(2)
+    elif isinstance(origin, ConstantVariable) and isinstance(origin.value, range):
+        rest = origin.value[t.index :]
+        cg.load_object(iter)
+        cg.load_object(range)
+        for part in (rest.start, rest.stop, rest.step):
+            cg.op("LOAD_CONST", part)
+        cg.call(3)
+        cg.call(1)
+    elif isinstance(origin, DictVariable) and origin.cls is dict and all(
+            a is b for (a, _), b in zip(origin.items.values(), t.items[::-1] if backwards else t.items, strict=False)) and (
+            len(origin.items) == len(t.items)):
+        if t.broken or origin.source is not None and origin.mutated:
+            raise Unreconstructible("an iterator over a dict that has changed")
+        cg.load_object(new_dict_iterator)
+        cg.load(origin)
+        for part in (t.index, t.view, backwards):
+            cg.op("LOAD_CONST", part)
+        cg.call(4)
+    elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):
+        raise Unreconstructible("an iterator over a container that has changed")
+    elif isinstance(origin, SetVariable):
+        cg.load_object(new_dict_iterator)
+        cg.load(origin)
+        for part in (t.index, "", False):
+            cg.op("LOAD_CONST", part)
+        cg.call(4)
+    elif isinstance(origin, ConstantVariable):
+        cg.load_object(new_iterator)
+        cg.load(origin)
+        cg.op("LOAD_CONST", t.index)
+        cg.call(2)
+    elif t.view:
+        raise Unreconstructible("an iterator over a view of a dict")
+    elif t.kind in (type(reversed([])), type(reversed(()))) and origin is not None:
+        if t.items != origin.items[::-1]:  # type: ignore[union-attr]
+            raise Unreconstructible("a reversed iterator over a list that has changed")
+        cg.load_object(new_reversed)
+        cg.load(origin)  # type: ignore[arg-type]
+        cg.op("LOAD_CONST", len(t.items) - 1 - t.index)
+        cg.call(2)
+    elif t.kind not in (type(iter([])), type(iter(()))):
+        raise Unreconstructible(f"a {t.kind.__name__}")
+    else:
+        cg.load_object(iter)
+        cg.load_many(t.items[t.index :])
+        cg.op("BUILD_TUPLE" if t.kind is type(iter(())) else "BUILD_LIST", len(t.items) - t.index)
+        cg.call(1)
+    cg.store_temp(t)
+
+
+@builds(CombinedIteratorVariable)
+def _combined(cg: Codegen, t: CombinedIteratorVariable) -> None:
+    cg.load_object(t.kind)
+    if t.kind in (map, filter):
+        if t.fn is None:
+            cg.op("LOAD_CONST", None)
+        else:
+            cg.load(t.fn)
+    cg.load_many(t.iterators)
+    count = len(t.iterators) + (t.kind in (map, filter))
+    if t.kind is enumerate:
+        cg.op("LOAD_CONST", t.count)
+        count += 1
+    if t.kind is zip and t.strict:
+        cg.op("LOAD_CONST", True)
+        cg.op("CALL", (count, ("strict",)))
+    else:
+        cg.call(count)
+    cg.store_temp(t)
+
+
+@builds(LazyIteratorVariable)
+def _lazy(cg: Codegen, t: LazyIteratorVariable) -> None:
+    if t.started:
+        raise Unreconstructible(f"an itertools.{t.cls.__name__} that the trace has started")
+    cg.load_object(t.cls)
+    cg.load_many(t.args)
+    cg.load_many(list(t.kwargs.values()))
+    cg.op("CALL", (len(t.args), tuple(t.kwargs)))
+    cg.store_temp(t)
+
+
+def _nothing() -> Any:
+    return
+    yield
+
+
+@builds(GeneratorVariable)
+def _generator(cg: Codegen, t: GeneratorVariable) -> None:
+    if t.running or refers_to(t, t, set()):
+        raise Unreconstructible("a generator that is running, or refers to itself")
+    code = t.frame.code
+    cg.load_object(new_generator)
+    if t.finished:
+        cg.op("LOAD_CONST", _nothing.__code__)
+        values = []
+    else:
+        suspended = Suspended(t.frame, t.started)
+        values = suspended.values
+        cg.op("LOAD_CONST", suspended.build())
+    cg.load_object(t.frame.scope.real)
+    cg.load_many(values)
+    cg.op("BUILD_TUPLE", len(values))
+    for part in (t.started, t.finished, code.co_name, qualified_name(code)):
+        cg.op("LOAD_CONST", part)
+    cg.call(7)
+    cg.store_temp(t)

@@ -1,0 +1,125 @@
+"""What transformed code calls to make objects that the trace made: exceptions, iterators, functions, generators."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+from typing import Any
+
+from .. import _native
+from ..bytecode.code import qualified_name, replace_code
+from ..model.value import MISSING
+
+
+def new_exception(cls: type[BaseException], args: tuple, attrs: dict, cause: Any, context: Any, trace: tuple) -> BaseException:
+    """Called by transformed code: an exception that the trace made.
+
+    trace: where it was raised and what it passed, innermost first: (code, line); None is the calling frame's code.
+    """
+    made = cls.__new__(cls, *args)
+    for base in cls.__mro__:
+        init = base.__dict__.get("__init__")
+        if isinstance(init, types.WrapperDescriptorType):  # the one written in C: StopIteration's keeps ``value``
+            init(made, *args)
+            break
+    complete_exception(made, attrs, cause, sys.exc_info()[1] if context is None and trace else context)
+    here = sys._getframe(1)
+    for code, line in trace:  # the interpreter relies on a caught exception having a traceback
+        frame = here if code is None else _frame_of(code)
+        BaseException.__setattr__(made, "__traceback__", types.TracebackType(made.__traceback__, frame, -1, line))
+    return made
+
+
+def complete_exception(made: BaseException, attrs: dict, cause: Any, context: Any) -> None:
+    """What an exception refers to; called by transformed code where that leads back to the exception."""
+    cls = type(made)
+    for name, value in attrs.items():
+        if isinstance(getattr(cls, name, None), types.MemberDescriptorType):
+            BaseException.__setattr__(made, name, value)
+        else:
+            made.__dict__[name] = value
+    if cause is not MISSING:
+        BaseException.__setattr__(made, "__cause__", cause)
+    if context is not None:
+        BaseException.__setattr__(made, "__context__", context)
+
+
+@functools.lru_cache(maxsize=1000)
+def _stub(code: types.CodeType) -> types.CodeType:
+    stub = replace_code(_RAISE, co_filename=code.co_filename, co_name=code.co_name, co_qualname=qualified_name(code),
+                          co_firstlineno=code.co_firstlineno)
+    _native.set_skip(stub, None, True)
+    return stub
+
+
+def _frame_of(code: types.CodeType) -> types.FrameType:
+    """A frame that stands for one of ``code`` in a traceback: calls that were traced into have none."""
+    try:
+        types.FunctionType(_stub(code), {})()
+    except NotImplementedError as error:
+        trace = error.__traceback__
+        assert trace is not None and trace.tb_next is not None
+        return trace.tb_next.tb_frame
+    raise AssertionError("the stub returned")
+
+
+def _raise() -> None:
+    raise NotImplementedError
+
+
+_RAISE = _raise.__code__
+
+
+def new_iterator(items: Any, index: int) -> Any:
+    """Called by transformed code: an iterator over a list or tuple that stands at ``index``."""
+    return _standing_at(iter(items), items, index, index)
+
+
+def new_reversed(items: Any, index: int) -> Any:
+    """Called by transformed code: reversed(items) that gives the item at ``index`` next, none where that is -1."""
+    return _standing_at(reversed(items), items, index, index + 1)
+
+
+def _standing_at(made: Any, items: Any, index: int, size: int) -> Any:
+    """``made``, an iterator over ``items``, at ``index``; the list has, or will have when it is changed after this, ``size`` items."""
+    missing = size - len(items)
+    if missing > 0:  # __setstate__ would stop at the list's end
+        items.extend([None] * missing)
+    made.__setstate__(index)
+    if missing > 0:
+        del items[-missing:]
+    return made
+
+
+def new_dict_iterator(mapping: dict, index: int, view: str, backwards: bool) -> Any:
+    """Called by transformed code: an iterator over a dict, or a view of it, that has given ``index`` items."""
+    viewed = getattr(mapping, view)() if view else mapping
+    made = reversed(viewed) if backwards else iter(viewed)
+    for _ in range(index):
+        next(made)
+    return made
+
+
+def new_function(code: Any, scope: dict, name: str, qualname: str, defaults: Any, kwdefaults: Any, closure: Any, attrs: dict,
+                 annotations: Any) -> Any:
+    """Called by transformed code: a function that the trace made."""
+    made = types.FunctionType(code, scope, name, defaults, closure)
+    made.__qualname__ = qualname
+    made.__kwdefaults__ = kwdefaults
+    if annotations is not None:
+        made.__annotations__ = annotations if isinstance(annotations, dict) else dict(
+            zip(annotations[::2], annotations[1::2], strict=True))
+    made.__dict__.update(attrs)
+    return made
+
+
+def new_generator(code: Any, scope: dict, args: tuple, started: bool, finished: bool, name: str, qualname: str) -> Any:
+    """Called by transformed code: a generator that the trace made, where it stood."""
+    made = types.FunctionType(code, scope)(*args)
+    made.__name__, made.__qualname__ = name, qualname
+    if finished:
+        made.close()
+    elif started:
+        next(made)  # to the yield of its prologue
+    return made

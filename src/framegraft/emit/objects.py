@@ -1,0 +1,253 @@
+"""Builders of instances, functions, methods and exceptions."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import types
+
+from ..model.source import GenericGetter
+from ..model.value import (
+    MISSING,
+    BuiltinMethodVariable,
+    CellVariable,
+    DictVariable,
+    ExceptionVariable,
+    FunctionVariable,
+    ListVariable,
+    MethodVariable,
+    ObjectVariable,
+    SetVariable,
+    SuperVariable,
+    TracebackVariable,
+    TupleVariable,
+)
+from ..semantics.constructors import PartialVariable
+from ..semantics.methods import ViewVariable
+from ..tensor.torchops import StructVariable
+from .codegen import Codegen, Unreconstructible, builds, refers_to
+from .made import complete_exception, new_exception, new_function
+
+GENERIC_DICT = GenericGetter("__dict__")
+
+
+def _attributes(cg: Codegen, attrs: dict) -> None:
+    """A dict display of attributes by name."""
+    for name, value in attrs.items():
+        cg.op("LOAD_CONST", name)
+        cg.load(value)
+    cg.op("BUILD_MAP", len(attrs))
+
+
+@builds(ObjectVariable, ViewVariable, StructVariable)
+def _object(cg: Codegen, t: ObjectVariable) -> None:
+    if t.value is not MISSING:
+        cg.load_object(t.value)
+        return
+    if isinstance(t, ViewVariable):
+        cg.load(t.holder)
+        cg.op("LOAD_ATTR", t.kind)
+        cg.call(0)
+        return
+    if isinstance(t, StructVariable) or t.cls is types.MappingProxyType:
+        cg.load_object(t.cls)
+        cg.load(t.payload)  # type: ignore[arg-type]
+        cg.call(1)
+        cg.store_temp(t)
+        return
+    if t.cls is types.SimpleNamespace:
+        cg.load_object(t.cls)
+        cg.call(0)
+        cg.store_temp(t)
+        for attr, value in t.attrs.items():
+            cg.load(value)
+            cg.op("LOAD_FAST", cg.temps[id(t)])
+            cg.op("STORE_ATTR", attr)
+        return
+    payload = t.payload
+    base = next(b for b in t.cls.__mro__ if b.__module__ in ("builtins", "collections") and not _is_python_class(b))
+    cg.load_object(base)
+    cg.op("LOAD_ATTR", "__new__")
+    cg.load_object(t.cls)
+    if isinstance(payload, TupleVariable):
+        cg.load(payload)
+        if cg.closed(t, 3):
+            return
+        cg.call(2)
+    else:
+        cg.call(1)
+    cg.store_temp(t)
+    name = cg.temps[id(t)]
+    if isinstance(payload, ListVariable):
+        for item in payload.items:
+            cg.load_object(list)
+            cg.op("LOAD_ATTR", "append")
+            cg.op("LOAD_FAST", name)
+            cg.load(item)
+            cg.call(2)
+            cg.op("POP_TOP")
+    elif isinstance(payload, DictVariable):
+        setter = collections.OrderedDict if issubclass(t.cls, collections.OrderedDict) else dict
+        for key, value in payload.items.values():
+            cg.load_object(setter)
+            cg.op("LOAD_ATTR", "__setitem__")
+            cg.op("LOAD_FAST", name)
+            cg.load(key)
+            cg.load(value)
+            cg.call(3)
+            cg.op("POP_TOP")
+    elif isinstance(payload, SetVariable):
+        raise Unreconstructible(f"a {t.cls.__name__}")
+    if t.namespace is not None:
+        _namespace(cg, t, t.namespace)
+    for attr, value in t.attrs.items():
+        cg.load_object(object)
+        cg.op("LOAD_ATTR", "__setattr__")
+        cg.op("LOAD_FAST", name)
+        cg.op("LOAD_CONST", attr)
+        cg.load(value)
+        cg.call(3)
+        cg.op("POP_TOP")
+
+
+def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:
+    """Fill the new object's ``__dict__``, which the program may hold, too."""
+    cg.load_object(GENERIC_DICT)
+    cg.op("LOAD_FAST", cg.temps[id(t)])
+    cg.call(1)
+    cg.store_temp(namespace)
+    cg.op("POP_TOP")
+    for key, value in namespace.items.values():
+        cg.load(value)
+        cg.op("LOAD_FAST", cg.temps[id(namespace)])
+        cg.load(key)
+        cg.op("STORE_SUBSCR")
+
+
+def _is_python_class(cls: type) -> bool:
+    return bool(cls.__flags__ & (1 << 9))
+
+
+@builds(FunctionVariable)
+def _function(cg: Codegen, t: FunctionVariable) -> None:
+    cells = [c for c in t.closure if c.source is None and id(c) not in cg.temps]
+    for cell in cells:
+        cg.load(cell)
+        cg.op("POP_TOP")
+    if id(t) in cg.temps:  # a recursive function: building its cell has built it
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        return
+    cg.load_object(new_function)
+    cg.op("LOAD_CONST", t.code)
+    cg.load_object(t.globals_of.real)
+    cg.op("LOAD_CONST", t.name)
+    cg.op("LOAD_CONST", t.qualname)
+    for part in (t.defaults, t.kwdefaults):
+        if part is None:
+            cg.op("LOAD_CONST", None)
+        else:
+            cg.load(part)
+    if t.closure:
+        cg.load_many(t.closure)
+        cg.op("BUILD_TUPLE", len(t.closure))
+    else:
+        cg.op("LOAD_CONST", None)
+    cg.op("BUILD_MAP", 0)
+    if t.annotations is None:
+        cg.op("LOAD_CONST", None)
+    else:
+        cg.load(t.annotations)
+    cg.call(9)
+    cg.store_temp(t)
+    for attr, value in t.attrs.items():
+        cg.load(value)
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        cg.op("STORE_ATTR", attr)
+
+
+@builds(CellVariable)
+def _cell(cg: Codegen, t: CellVariable) -> None:
+    cg.load_object(types.CellType)
+    cg.call(0)
+    cg.store_temp(t)
+    if t.contents is not MISSING:
+        cg.load(t.contents)
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        cg.op("STORE_ATTR", "cell_contents")
+
+
+@builds(MethodVariable)
+def _method(cg: Codegen, t: MethodVariable) -> None:
+    cg.load_object(types.MethodType)
+    cg.load(t.func)
+    cg.load(t.obj)
+    cg.call(2)
+
+
+@builds(PartialVariable)
+def _partial(cg: Codegen, t: PartialVariable) -> None:
+    cg.load_object(functools.partial)
+    cg.load_many([t.func, *t.args])
+    cg.op("BUILD_TUPLE", 1 + len(t.args))
+    _attributes(cg, t.kwargs)
+    cg.op("CALL_EX", True)
+    cg.store_temp(t)
+
+
+@builds(BuiltinMethodVariable)
+def _builtin_method(cg: Codegen, t: BuiltinMethodVariable) -> None:
+    cg.load(t.obj)
+    cg.op("LOAD_ATTR", t.name)
+
+
+@builds(SuperVariable)
+def _super(cg: Codegen, t: SuperVariable) -> None:
+    cg.load_object(super)
+    cg.load_object(t.start)
+    cg.load(t.obj)
+    cg.call(2)
+
+
+@builds(TracebackVariable)
+def _traceback(cg: Codegen, t: TracebackVariable) -> None:
+    cg.load(t.of)
+    cg.op("LOAD_ATTR", "__traceback__")
+
+
+@builds(ExceptionVariable)
+def _exception(cg: Codegen, t: ExceptionVariable) -> None:
+    if any(refers_to(arg, t, set()) for arg in t.args):
+        raise Unreconstructible("an exception with itself among its arguments")
+    cg.load_object(new_exception)
+    cg.load_object(t.cls)
+    cg.load_many(t.args)
+    cg.op("BUILD_TUPLE", len(t.args))
+    cyclic = refers_to(t, t, set())
+    if cyclic:
+        cg.op("BUILD_MAP", 0)
+        cg.load_object(MISSING)
+        cg.op("LOAD_CONST", None)
+    else:
+        _references(cg, t)
+    root = cg.state.root.code
+    cg.op("LOAD_CONST", tuple((None if code is root else code, line) for code, line in t.trace))
+    cg.call(6)
+    cg.store_temp(t)
+    if cyclic:
+        cg.load_object(complete_exception)
+        cg.load(t)
+        _references(cg, t)
+        cg.call(4)
+        cg.op("POP_TOP")
+
+
+def _references(cg: Codegen, t: ExceptionVariable) -> None:
+    _attributes(cg, t.attrs)
+    if t.cause is MISSING:
+        cg.load_object(MISSING)
+    else:
+        cg.load(t.cause)
+    if t.context is None:
+        cg.op("LOAD_CONST", None)
+    else:
+        cg.load(t.context)

@@ -1,0 +1,112 @@
+"""Capture leaves no cycle behind that would keep a program's objects alive until the garbage collector runs."""
+
+import gc
+import weakref
+
+import pytest
+import torch
+
+import framegraft
+
+
+class Token:
+    pass
+
+
+class Record:
+    a = 1
+
+
+RECORD = Record()
+
+
+def missing_attribute(x, token):
+    framegraft.graph_break()
+    return x + hasattr(RECORD, "nope")
+
+
+def default_of_getattr(x, token):
+    return x + getattr(RECORD, "nope", 3)
+
+
+def caught_below(x, token):
+    def fails(n):
+        return {}[n]
+
+    try:
+        fails(3)
+    except KeyError:
+        x = x + 1
+    framegraft.graph_break()
+    return x * 2
+
+
+def caught_here(x, token):
+    try:
+        raise ValueError(1)
+    except ValueError:
+        return x + 1
+
+
+def leaves(x, token):
+    return x + RECORD.nope
+
+
+def unpacks(x, token):
+    try:
+        a, b = [1]
+    except ValueError:
+        a = 2
+    return x + a
+
+
+def drawn(x, token):
+    values = (i for i in range(2))
+    while next(values, None) is not None:
+        x = x + 1
+    framegraft.graph_break()
+    return x
+
+
+def wrong_type(x, token):
+    try:
+        1 + "a"
+    except TypeError:
+        pass
+    try:
+        int("x")
+    except ValueError:
+        pass
+    return x + 1
+
+
+def data_dependent(x, token):
+    return x + 1 if x.sum() > 0 else x
+
+
+def untraceable(x, token):
+    print(end="")
+    return x + 1
+
+
+@pytest.mark.parametrize("function", [missing_attribute, default_of_getattr, caught_below, caught_here, leaves, unpacks, drawn,
+                                      wrong_type, data_dependent, untraceable])
+def test_objects_die_with_the_call(function):
+    def call():
+        try:
+            compiled(torch.ones(3), token)
+        except AttributeError:
+            pass
+
+    compiled = framegraft.compile(function, backend="eager")
+    gc.collect()
+    gc.disable()
+    try:
+        for _ in range(2):
+            token = Token()
+            died = weakref.ref(token)
+            call()
+            token = None
+            assert died() is None
+    finally:
+        gc.enable()
