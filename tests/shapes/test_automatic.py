@@ -196,6 +196,7 @@ def test_uses_that_need_the_value(ask):
     lambda n: math.prod([n, 2, n]), lambda n: operator.index(n) + n.__index__(), lambda n: n.__add__(1), lambda n: slice(n, None).start,
     lambda n: dict(a=n)["a"], lambda n: [n].count(n), lambda n: (n, 2).index(2), lambda n: {1: n}.get(1), lambda n: list(map(abs, [n, -n])),
     lambda n: (n & 6, n | 9, n ^ 5, 1 << n, n << 2, n >> 1), lambda n: (n**0.5, n**-1.5, round(n / 3), round(n * 0.5)),
+    lambda n: (n | 1) > 0 and (n & 0) == 0 and (n ^ 64) > 20 and 1 << n > 0 and n >> 1 < 99 and round(n / 3) >= 0 and n**0.5 > 0.5,
     lambda n: torch.tensor(n) + torch.tensor(float(n)) + torch.tensor(n, dtype=torch.float64) + torch.as_tensor(n / 3),
     lambda n: any([n > 3, n < 2]), lambda n: n.real + n.numerator, lambda n: copy.deepcopy([n]), lambda n: n % 2 * n // 3 - n,
 ])

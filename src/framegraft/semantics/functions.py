@@ -69,7 +69,7 @@ def handle_callable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def is_callable(tx: Any, obj: VariableTracker) -> bool:
-    return lookup.mro_lookup(tx, obj.python_type(), "__call__") is not MISSING
+    return lookup.mro_lookup(tx, realize(obj, tx.state).python_type(), "__call__") is not MISSING
 
 
 @handles(len)

@@ -91,7 +91,8 @@ def leaves(expr: Any, derived: dict[Any, Any]) -> list:
 
 
 _SIGNS = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.truediv: "/", operator.floordiv: "//",
-          operator.mod: "%", operator.pow: "**"}
+          operator.mod: "%", operator.pow: "**", operator.lshift: "<<", operator.rshift: ">>", operator.and_: "&", operator.or_: "|",
+          operator.xor: "^"}
 
 
 class _Printer(PythonPrinter):
