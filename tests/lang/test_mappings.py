@@ -80,3 +80,22 @@ def test_tensors_as_keys(x, d, state):
 def test_generic_aliases(x):
     kinds = list[int], dict[str, torch.Tensor], tuple[int, ...], type[int]
     return [str(k) for k in kinds], x + len(kinds)
+
+
+class Output(collections.OrderedDict):
+    """As outputs of models are: reading asks the base class, and attributes are entries, too."""
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            return dict(self.items())[key]
+        return tuple(self[k] for k in self.keys())[key]
+
+    def read(self, key):
+        return super().__getitem__(key), dict.__getitem__(self, key), dict.get(self, key), dict.__contains__(self, key), dict.__len__(self)
+
+
+@differential(lambda: (torch.ones(2),), graphs=1)
+def test_reading_ordered_dicts_as_dicts(x):
+    made = Output(first=x + 1)
+    made["second"] = x * 2
+    return made.read("second"), made[0], made["first"], len(made)

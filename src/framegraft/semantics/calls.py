@@ -195,7 +195,8 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
     if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
         plain = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
         return operators.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
-    if value.__objclass__ is dict and issubclass(obj.python_type(), collections.OrderedDict):
+    if (value.__objclass__ is dict and issubclass(obj.python_type(), collections.OrderedDict)
+            and getattr(collections.OrderedDict, value.__name__, None) is not value):  # reading by key is dict's own
         raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of an OrderedDict, which has an order of its own")
     if value.__objclass__ is object and not isinstance(obj, (ObjectVariable, ExceptionVariable)) and (
             getattr(obj.python_type(), value.__name__, None) is not value):
