@@ -192,7 +192,7 @@ def test_distributions(x):
 
 @differential(bad)
 def test_distributions_refuse_parameters(x):
-    return torch.distributions.Normal(x, -x).sample()
+    return torch.distributions.Normal(x, -x, validate_args=True).sample()
 
 
 class Named(property):

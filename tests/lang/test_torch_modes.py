@@ -1,8 +1,11 @@
 """Modes of torch that see operations (function modes, dispatch modes, default devices), and what asks for classes of tensors."""
 
+import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
+
+import framegraft
 
 from .differential import differential
 
@@ -102,3 +105,34 @@ def test_fake_tensors_take_what_real_ones_refuse(x, y):
     except RuntimeError as error:
         return "refused", row
     return row
+
+
+@differential(lambda: (torch.ones(2),))
+def test_errors_that_leave_no_grad(x):
+    with torch.no_grad():
+        return torch.normal(x, -x)
+
+
+@differential(lambda: (torch.ones(2),), xfail_breaks="a graph between two breaks in a `with` fails behind a write: its exit is not run")
+def test_errors_that_leave_no_grad_behind_a_write(x):
+    x.add_(1)
+    with torch.no_grad():
+        return torch.normal(x, -x)
+
+
+def test_failing_graphs_leave_no_mode_behind():
+    def backend(gm, example_inputs):
+        def run(*args):
+            torch._C._set_grad_enabled(False)
+            raise OSError("lost")
+
+        return run
+
+    def f(x):
+        with torch.no_grad():
+            y = x + 1
+        return y * 2
+
+    with pytest.raises(OSError, match="lost"):
+        framegraft.compile(f, backend=backend)(torch.ones(2))
+    assert torch.is_grad_enabled()

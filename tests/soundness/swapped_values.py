@@ -67,7 +67,7 @@ class IE(enum.IntEnum):
     B = 2
 
 
-class SE(enum.StrEnum):
+class SE(*((enum.StrEnum,) if hasattr(enum, "StrEnum") else (str, enum.Enum))):  # since CPython 3.11
     A = "a"
     B = "b"
 

@@ -13,7 +13,7 @@ class Int(enum.IntEnum):
     B = 2
 
 
-class Text(enum.StrEnum):
+class Text(*((enum.StrEnum,) if hasattr(enum, "StrEnum") else (str, enum.Enum))):  # since CPython 3.11
     A = "a"
 
 

@@ -16,6 +16,7 @@ from ..interp.words import unbound_error
 from ..model.source import Source, instr
 from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from ..semantics import iteration
+from ..tensor.modes import Modes
 from . import containers, iterators, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
@@ -78,7 +79,7 @@ class Segment:
         if self.runs_anew and self.state.graph.mode.random:
             self.forwards = False  # it keeps the generator's state, too
         self.cg.op("RETURN_VALUE")
-        self._rescue()
+        self._rescue(Modes())  # a frame that returns has left its `with` blocks, as one that raises has
 
     def seal(self, compile_graph: Any) -> list[Instruction]:
         """The instructions. The graph is compiled only here, when everything else is known to work.
@@ -136,7 +137,7 @@ class Segment:
             self._run_instruction(parts[0], inst)
         else:
             self._run_frames(parts)
-        self._rescue()
+        self._rescue(self.state.graph.modes)
 
     def _wanted(self, frame: Any) -> set[str]:
         """Locals that the rest of the frame may look at."""
@@ -384,23 +385,25 @@ class Segment:
         else:
             cg.op("POP_TOP")
 
-    def _rescue(self) -> None:
+    def _rescue(self, unwound: Modes) -> None:
         """Where the graph fails and nothing has happened yet, the frame runs anew as it was written.
 
         So an operation's error comes from the user's line, meets the user's handlers and finds the side effects before it.
-        Where the graph cannot run twice, its error is told the line that it comes from.
+        Where the graph cannot run twice, its error is told the line that it comes from, and torch's switches are set to
+        ``unwound``.
         """
         state, cg, root = self.state, self.cg, self.root
-        if self.graph_call is None or not (state.graph.may_raise or state.caught):
+        if self.graph_call is None or not (state.graph.may_raise or state.caught or state.graph.switches):
             return
         mark = len(cg.out)
         cg.op("STORE_FAST", "__failure")
         self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
         if not self.runs_anew:
-            self.rescue = (rescue.raise_on, None)
+            self.rescue = (rescue.raise_on, unwound)
             cg.load_object(rescue.raise_on)
             cg.op("LOAD_FAST", "__failure")
-            cg.call(1)
+            cg.load_object(unwound)
+            cg.call(2)
             cg.op("RETURN_VALUE")
             return
         random = state.graph.mode.random

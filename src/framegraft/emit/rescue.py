@@ -60,8 +60,13 @@ def _stack_trace(module: GraphModule, line: int) -> str | None:
     return f"{trace}\n    {source}" if source else trace
 
 
-def raise_on(failure: BaseException, *unused: Any) -> None:
-    """Called by transformed code, and as ``run_eager``, where the frame cannot run again: its graph has changed something."""
+def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
+    """Called by transformed code, and as ``run_eager``, where the frame cannot run again: its graph has changed something.
+
+    ``modes``: torch's switches at the start of the frame, which leaving the program's ``with`` blocks would set again.
+    """
+    if modes is not None:
+        modes.restore()
     point_out(failure)
     raise failure
 

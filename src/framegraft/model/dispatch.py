@@ -61,7 +61,8 @@ def _strict(handler: Any, what: str) -> Any:
 @functools.cache
 def _takes_keywords(handler: Any) -> bool:
     code = getattr(handler, "__code__", None)
-    return code is None or any(i.opname.startswith("LOAD_") and i.argval == "kwargs" for i in dis.get_instructions(code))
+    return code is None or any(i.opname.startswith("LOAD_") and "kwargs" in (i.argval if type(i.argval) is tuple else (i.argval,))
+                               for i in dis.get_instructions(code))  # a tuple: two loads in one, on CPython 3.13
 
 
 def handles(*functions: Any) -> Any:

@@ -44,6 +44,7 @@ _GENERATORS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERA
 _TESTS = frozenset((COMPARE_OP, IS_OP, CONTAINS_OP, UNARY_NOT))  # they leave a bool, COMPARE_OP where asked to
 _INVERTED = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}
 # Of these, where NULLs lie above callables, the result may get one.
+_EARLY = frozenset(OPCODES[n] for n in ("CALL", "CALL_KW") if n in OPCODES) if FEATURES.calls_look_before else frozenset()
 _RESULTS = frozenset(("CALL", "CALL_EX", "APPLY", "MAKE_FUNCTION")) if FEATURES.null_above else frozenset()
 
 
@@ -83,7 +84,7 @@ def assemble(body: list[Instruction], layout: Any, consts: Any, names: Any, firs
     code = bytearray()
     for unit in units:
         _write(code, unit)
-    return Assembled(bytes(code), line_table(units, firstlineno), exception_table(units, starts), stacksize)
+    return Assembled(bytes(code), line_table(units, firstlineno), exception_table(units, starts, _EARLY), stacksize)
 
 
 # -- lowering

@@ -58,8 +58,11 @@ def _signed(value: int) -> bytes:
     return _varint(-value << 1 | 1 if value < 0 else value << 1)
 
 
-def exception_table(units: list[Any], starts: list[int]) -> bytes:
-    """co_exceptiontable: an entry for each run of units with one handler at one depth."""
+def exception_table(units: list[Any], starts: list[int], early: frozenset[int]) -> bytes:
+    """co_exceptiontable: an entry for each run of units with one handler at one depth.
+
+    An entry that begins with one of the opcodes ``early`` begins a code unit before it, where nothing else is covered.
+    """
     out = bytearray()
     run: tuple = (None, 0)
     begin = end = 0
@@ -68,8 +71,8 @@ def exception_table(units: list[Any], starts: list[int]) -> bytes:
         if handler is not run[0] or unit.handler_depth != run[1]:
             if run[0] is not None:
                 _entry(out, begin, end, units[starts[run[0].target.index]].offset, run)
+            begin = unit.offset - 2 * (run[0] is None and unit.op in early and unit.offset > 0)
             run = (handler, unit.handler_depth)
-            begin = unit.offset
         end = unit.offset + unit.size
     if run[0] is not None:
         _entry(out, begin, end, units[starts[run[0].target.index]].offset, run)
