@@ -42,8 +42,9 @@ def point_out(failure: BaseException) -> None:
         if isinstance(owner, GraphModule) and link.tb_frame.f_code is type(owner).forward.__code__:
             trace = _stack_trace(owner, link.tb_lineno) or trace
         link = link.tb_next
-    if trace and not any(trace in note for note in getattr(failure, "__notes__", ())):
-        failure.add_note(f"Raised in a captured graph, by the operation of\n  {trace}")
+    add_note = getattr(failure, "add_note", None)  # since CPython 3.11
+    if trace and add_note is not None and not any(trace in note for note in getattr(failure, "__notes__", ())):
+        add_note(f"Raised in a captured graph, by the operation of\n  {trace}")
 
 
 def _stack_trace(module: GraphModule, line: int) -> str | None:
