@@ -65,21 +65,6 @@ RUNS: dict[str, Run] = {
 }
 
 
-def known_programs() -> dict[str, Callable[[], programs.Program]]:
-    known: dict[str, Callable[[], programs.Program]] = {
-        "MLP-transformer, 24 blocks": programs.mlp_transformer,
-        "1,000 torch.add": lambda: (programs.adds(1000), (torch.randn(4),), {}),
-        "3,000 torch.add": lambda: (programs.adds(3000), (torch.randn(4),), {}),
-        "classes in plain Python": lambda: (programs.fresh(programs.objects), (torch.randn(4),), {}),
-        "1 layer": lambda: programs.transformer(1),
-        "32 layers": lambda: programs.transformer(32),
-    }
-    if programs.HAVE_TRANSFORMERS:
-        known["BERT, 12 layers"] = programs.bert
-        known["Llama, 32 layers"] = programs.llama
-    return known
-
-
 def measure(make: Callable[[], programs.Program], repeats: int) -> dict[str, dict[str, Any]]:
     """What each tracer took at its best; a tracer that can't trace the program is left out."""
     best: dict[str, dict[str, Any]] = {}
@@ -119,7 +104,7 @@ def main() -> None:
     with torch.no_grad():
         for run in RUNS.values():  # imports, caches
             run((torch.nn.Linear(2, 2), (torch.randn(1, 2),), {}))
-        for name, make in known_programs().items():
+        for name, make in programs.known().items():
             if options.only in name:
                 results[name] = measure(make, repeats)
     rows = [row(name, found) for name, found in results.items()]

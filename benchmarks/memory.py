@@ -17,16 +17,6 @@ import programs
 import torch
 from harness import arguments, print_table, report
 
-PROGRAMS = ("mlp_transformer", "transformer", "adds", "objects", "bert", "llama")
-
-
-def make(name: str) -> programs.Program:
-    if name == "adds":
-        return programs.adds(1000), (torch.randn(4),), {}
-    if name == "objects":
-        return programs.fresh(programs.objects), (torch.randn(4),), {}
-    return programs.transformer(32) if name == "transformer" else getattr(programs, name)()
-
 
 def resident(line: str) -> int:
     """A line of /proc/self/status, in KiB."""
@@ -54,7 +44,7 @@ def child(who: str, name: str) -> None:
     else:
         compiler = torch.compile
     with torch.no_grad():
-        print(json.dumps([grown(make(name), compiler) for _ in range(2)]))
+        print(json.dumps([grown(programs.known()[name](), compiler) for _ in range(2)]))
 
 
 def main() -> None:
@@ -64,9 +54,7 @@ def main() -> None:
     if options.child:
         return child(*options.child)
     results: dict[str, dict[str, list[int]]] = {}
-    for name in PROGRAMS:
-        if name in ("bert", "llama") and not programs.HAVE_TRANSFORMERS:
-            continue
+    for name in programs.known():
         for who in ("ours", "stock"):
             runs = []
             for _ in range(1 if options.quick else 3):

@@ -182,3 +182,19 @@ def llama(layers: int = 32) -> Program:
 
 
 HAVE_TRANSFORMERS = importlib.util.find_spec("transformers") is not None
+
+
+def known() -> dict[str, Callable[[], Program]]:
+    """What captures are measured on: a name, and what makes the program anew."""
+    found: dict[str, Callable[[], Program]] = {
+        "MLP-transformer, 24 blocks": mlp_transformer,
+        "1,000 torch.add": lambda: (adds(1000), (torch.randn(4),), {}),
+        "3,000 torch.add": lambda: (adds(3000), (torch.randn(4),), {}),
+        "classes in plain Python": lambda: (fresh(objects), (torch.randn(4),), {}),
+        "1 layer": lambda: transformer(1),
+        "32 layers": lambda: transformer(32),
+    }
+    if HAVE_TRANSFORMERS:
+        found["BERT, 12 layers"] = bert
+        found["Llama, 32 layers"] = llama
+    return found

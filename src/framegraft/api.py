@@ -23,12 +23,11 @@ _CONTEXTS: dict[tuple, Context] = {}
 
 
 @functools.cache
-def _converter() -> Any:
+def _inside() -> Any:
     """All that traces and emits: loaded when the first frame is captured, so that importing this package is quick."""
-    from . import inside  # noqa: F401, PLC0415
-    from .run import convert  # noqa: PLC0415
+    from . import inside  # noqa: PLC0415
 
-    return convert
+    return inside
 
 
 class Context:
@@ -56,7 +55,7 @@ class Context:
         _COMPILED_CODES[code] = 1
         old = _native.set_mode(2, None, None)
         try:
-            return _converter().convert(self, fn, args)
+            return _inside().convert(self, fn, args)
         finally:
             _native.set_mode(*old)
 
@@ -314,13 +313,7 @@ def allow_in_graph(fn: Any) -> Any:
     """Put calls of ``fn`` into the graph as one node, without looking inside. ``fn`` must be pure on tensors."""
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
-
-    def add(tx: Any, args: list, kwargs: dict) -> Any:
-        from .tensor.torchops import run_node  # noqa: PLC0415 - see _converter()
-
-        return run_node(tx, "call_function", fn, args, kwargs)
-
-    handles(fn)(add)
+    handles(fn)(lambda tx, args, kwargs: _inside().run_node(tx, "call_function", fn, args, kwargs))
     return fn
 
 
@@ -340,15 +333,7 @@ def assume_constant_result(fn: Any) -> Any:
     """Call ``fn`` once, at capture, and take its result for a constant."""
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
-
-    def evaluate(tx: Any, args: list, kwargs: dict) -> Any:
-        from .semantics.wrapping import need_constant_deep, wrap_constant  # noqa: PLC0415 - see _converter()
-
-        values = [need_constant_deep(a) for a in args]
-        named = {k: need_constant_deep(v) for k, v in kwargs.items()}
-        return wrap_constant(fn(*values, **named))
-
-    handles(fn)(evaluate)
+    handles(fn)(lambda tx, args, kwargs: _inside().evaluated(fn, args, kwargs))
     return fn
 
 

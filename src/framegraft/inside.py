@@ -9,8 +9,10 @@ from .api import OptimizedModule, graph_break, is_compiling
 from .errors import GraphBreak
 from .model.dispatch import HANDLERS, handles
 from .run import skip
+from .run.convert import convert
 from .semantics import calls, instances
-from .semantics.wrapping import wrap_constant
+from .semantics.wrapping import need_constant_deep, wrap_constant
+from .tensor.torchops import run_node
 
 
 def _inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
@@ -25,6 +27,13 @@ def _module_inside(tx: Any, compiled: Any) -> Any:
     return found
 
 
+def evaluated(fn: Any, args: list, kwargs: dict) -> Any:
+    """What ``fn`` gives for these arguments, as a constant of the trace."""
+    values = [need_constant_deep(a) for a in args]
+    named = {k: need_constant_deep(v) for k, v in kwargs.items()}
+    return wrap_constant(fn(*values, **named))
+
+
 @handles(graph_break)
 def _handle_graph_break(tx: Any, args: list, kwargs: dict) -> Any:
     raise GraphBreak("user_graph_break", "framegraft.graph_break()")
@@ -36,3 +45,5 @@ calls.STANDS_FOR[OptimizedModule] = _module_inside
 _IS_TRAINING: Any = OptimizedModule.training
 skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
 HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
+
+__all__ = ["convert", "evaluated", "run_node"]

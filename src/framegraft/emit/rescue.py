@@ -64,7 +64,7 @@ def _stack_trace(module: GraphModule, line: int) -> str | None:
 def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
     """Called by transformed code, and as ``run_eager``, where the frame cannot run again: its graph has changed something.
 
-    ``modes``: torch's switches at the start of the frame, which leaving the program's ``with`` blocks would set again.
+    ``modes``: torch's switches as they are to be when the frame is left.
     """
     if modes is not None:
         modes.restore()

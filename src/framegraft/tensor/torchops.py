@@ -444,19 +444,14 @@ def _may_raise(target: Any) -> bool:
 
 
 def _caught_at(state: Any) -> int:
-    """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere.
-
-    Compilers leave instructions that cannot raise, as a jump, out of handlers' ranges: their neighbours tell. One handler too
-    many does no harm.
-    """
+    """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
     for depth in range(len(state.frames), 0, -1):
         frame = state.frames[depth - 1]
-        at = frame.inst.index
-        for inst in (frame.inst, *frame.instructions[max(at - 1, 0):at + 2]):
-            if inst.handler is not None:
-                after = inst.handler.target.index + 1
-                if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
-                    return depth
+        handler = frame.inst.handler
+        if handler is not None:
+            after = handler.target.index + 1
+            if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
+                return depth
     return 0
 
 

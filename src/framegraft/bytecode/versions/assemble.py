@@ -10,6 +10,7 @@ from ..flow import unbound_loads
 from ..ir import ExceptionHandler, Instruction
 from .callables import METHOD, callables
 from .locate import exception_table, line_table
+from .placing import place
 from .running import FEATURES
 from .tables import (
     APPLIED,
@@ -80,7 +81,7 @@ def assemble(body: list[Instruction], layout: Any, consts: Any, names: Any, firs
     if FEATURES.generators_wrapped and layout.flags & _GENERATORS and body[0].op == "RETURN_GENERATOR":
         _wrap(units, starts)
     stacksize = _settle_stack(units, starts)
-    _place(units, starts)
+    place(units, _width, lambda jump: abs(units[starts[jump.goal]].offset - jump.offset - jump.size) // 2)
     code = bytearray()
     for unit in units:
         _write(code, unit)
@@ -420,25 +421,6 @@ def _raw_distance(distance: int, depth: int, nulls: int) -> int:
 
 
 # -- placing
-
-
-def _place(units: list[Unit], starts: list[int]) -> None:
-    """Give jumps their arguments and prefixes, until nothing grows any more."""
-    jumps = [unit for unit in units if unit.goal >= 0]
-    for unit in units:
-        unit.size = _width(unit)
-    grown = True
-    while grown:
-        grown = False
-        offset = 0
-        for unit in units:
-            unit.offset = offset
-            offset += unit.size
-        for unit in jumps:
-            unit.arg = abs(units[starts[unit.goal]].offset - unit.offset - unit.size) // 2
-            size = _width(unit)
-            if size > unit.size:
-                unit.size, grown = size, True
 
 
 def _width(unit: Unit) -> int:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ...flow import NO_FALLTHROUGH, stack_depths, stack_effect
 from ...ir import ExceptionHandler, Instruction
 from ...verify import verify
+from ..placing import place
 from .decode import QUALNAMES, qualname
 from .locate import line_table
 from .tables import (
@@ -552,30 +553,18 @@ _LOWERINGS: dict[str, Callable[[_Lowering, Instruction], None]] = {
 
 
 def _place(units: list[Unit], starts: list[int]) -> None:
-    """Give jumps their arguments and prefixes, until nothing grows any more."""
-    jumps = [unit for unit in units if unit.goal >= 0]
-    if any(starts[unit.goal] < 0 for unit in jumps):
+    if any(unit.goal >= 0 and starts[unit.goal] < 0 for unit in units):
         raise ValueError("a jump into the middle of what is one operation on CPython 3.10")
-    for unit in units:
-        unit.size = _width(unit.arg)
-    grown = True
-    while grown:
-        grown = False
-        offset = 0
-        for unit in units:
-            unit.offset = offset
-            offset += unit.size
-        for unit in jumps:
-            goal = units[starts[unit.goal]].offset
-            if unit.op in RELATIVE:
-                goal -= unit.offset + unit.size
-            unit.arg = goal // 2
-            size = _width(unit.arg)
-            if size > unit.size:
-                unit.size, grown = size, True
+
+    def reach(jump: Unit) -> int:
+        goal = units[starts[jump.goal]].offset
+        return (goal - jump.offset - jump.size if jump.op in RELATIVE else goal) // 2
+
+    place(units, _width, reach)
 
 
-def _width(arg: int) -> int:
+def _width(unit: Unit) -> int:
+    arg = unit.arg
     return 2 if arg <= 0xFF else 4 if arg <= 0xFFFF else 6 if arg <= 0xFFFFFF else 8
 
 
