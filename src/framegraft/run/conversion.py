@@ -359,7 +359,7 @@ class Conversion:
         if state.graph.symbols is not None:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)
-            state.graph.symbols.env.freeze()  # a backward compiled later must not assume more
+            state.graph.symbols.close()
         found = guards.finish(segment.cg.pins if segment is not None else ())
         builder = ProgramBuilder(found)
         nodes = builder.build()
