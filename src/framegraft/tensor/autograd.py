@@ -17,7 +17,7 @@ from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
 from ..native.private import FUNCTION_APPLY
 from ..semantics import attributes, calls, lookup
-from .torchops import run_node
+from .running import run_node
 
 
 class Context:
