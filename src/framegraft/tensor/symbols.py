@@ -31,6 +31,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from ..errors import ConstraintViolation
 from ..model.source import Source
 from ..model.value import ConstantVariable, SymbolicVariable
+from ..native.private import hints, note_unbacked_input, source_field
 from .expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot, python_function
 from .policy import fits
 from .symbolic import CLASSES, raw_expression
@@ -44,11 +45,11 @@ class InputSource(torch._guards.Source):
 
     text: str
 
-    @property
+    @source_field
     def name(self) -> str:  # type: ignore[override]
         return self.text
 
-    @property
+    @source_field
     def guard_source(self) -> Any:  # type: ignore[override]
         return torch._guards.GuardSource.LOCAL
 
@@ -160,7 +161,7 @@ class Symbols:
         self.graph.mode.has_unbacked = True
         low, high = limits or (None, None)
         self.env.constrain_symbol_range(symbol, low or 0, int_oo if high is None else high)
-        self.env.unbacked_inputs.add(symbol)
+        note_unbacked_input(self.env, symbol)
         self.slots[symbol] = slot
         self._causes[symbol] = self._where()
         return made
@@ -264,7 +265,7 @@ class Symbols:
     def _input(self, symbol: Any) -> Any:
         """A placeholder for a slot's number, and for a float the node that reads it from its tensor."""
         slot = self.slots[symbol]
-        hint: Any = self.env.backed_var_to_val.get(symbol)
+        hint: Any = hints(self.env).get(symbol)
         if not symbol.is_integer:
             self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
@@ -281,7 +282,7 @@ class Symbols:
     @contextlib.contextmanager
     def only_inputs(self) -> Iterator[None]:
         """For compilers: floats that are no input of the graph don't exist. torch would try to specialise them."""
-        values = self.env.backed_var_to_val
+        values = hints(self.env)
         hidden = {s: v for s, v in values.items() if not s.is_integer and s not in self.carried}
         for symbol in hidden:
             del values[symbol]
