@@ -51,6 +51,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     functions,
     lazy,
     library,
+    locks,
     loggers,
     mappings,
     methods,
@@ -315,6 +316,7 @@ class Conversion:
             name: LazyVariable(value, local(index, name))
             for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
         }
+        state.arguments = list(bound.values())
         closure = [self._free_cell(state, i, name, cell)
                    for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or (), strict=True))]
         calls.start_frame(root, code, bound, closure)

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
+from ..interp.unwind import catches
 from ..model.dispatch import TENSOR, TensorLayer, constructs, handles, method
 from ..model.value import (
     MISSING,
@@ -445,14 +446,7 @@ def _may_raise(target: Any) -> bool:
 
 def _caught_at(state: Any) -> int:
     """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
-    for depth in range(len(state.frames), 0, -1):
-        frame = state.frames[depth - 1]
-        handler = frame.inst.handler
-        if handler is not None:
-            after = handler.target.index + 1
-            if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
-                return depth
-    return 0
+    return next((depth for depth in range(len(state.frames), 0, -1) if catches(state.frames[depth - 1])), 0)
 
 
 def metadata(fake: Any) -> tuple:
