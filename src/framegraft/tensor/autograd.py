@@ -16,7 +16,7 @@ from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
 from ..semantics import attributes, calls, lookup
-from .torchops import run_node
+from .running import run_node
 
 
 class Context:

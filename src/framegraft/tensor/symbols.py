@@ -53,15 +53,24 @@ class InputSource(torch._guards.Source):
         return torch._guards.GuardSource.LOCAL
 
 
-class _Guards(list):
-    """ShapeEnv's list of guards; remembers which line of the program asked for each."""
+class Questions(list):
+    """ShapeEnv's list of guards; remembers which line of the program asked for each.
+
+    AOTAutograd may compile a backward pass when it first runs. What is asked then is in ``late``: the cache entry exists, and its
+    guards do not hold these.
+    """
 
     def __init__(self, where: Callable[[], str]) -> None:
         super().__init__()
         self.where = where
         self.causes: list[str] = []
+        self.closed = False
+        self.late: list[sympy.Basic] = []
 
     def append(self, guard: Any) -> None:
+        if self.closed:
+            self.late.append(guard.expr)
+            return
         self.causes.append(self.where())
         super().append(guard)
 
@@ -90,7 +99,7 @@ class Symbols:
             allow_scalar_outputs=graph.data_numbers,
             allow_dynamic_output_shape_ops=graph.data_shapes,
         )
-        self.env.guards = self._guards = _Guards(where)
+        self.env.guards = self._guards = Questions(where)
         self.slots: dict[sympy.Symbol, Slot] = {}
         self.numbers: dict[Source, SymbolicVariable] = {}
         self.derived: dict[sympy.Symbol, SymbolicVariable] = {}  # what the program computes with floats
@@ -102,6 +111,12 @@ class Symbols:
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
         self._causes: dict[Any, str] = {}
         self._where = where
+
+    def close(self) -> None:
+        """The guards of the entry are made; questions that come later are not among them."""
+        self.env.freeze()
+        self._guards.closed = True
+        self._guards.where = str
 
     # -- making symbols
 
