@@ -378,11 +378,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
             return made
         return ExceptionVariable(cls, list(args[1:]))
     if lookup.mro_lookup(tx, cls, "__del__") is not MISSING:
-        # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
-        frames_above = tx.state.frames[:-1]
-        broken = GraphBreak("untraceable_call" if frames_above else "skipped_frame", f"{cls.__name__} has a finaliser")
-        broken.frames = list(frames_above)
-        raise broken
+        raise GraphBreak("finaliser", f"a {cls.__name__} is made")
     made = ObjectVariable(MISSING, cls)
     tx.state.dirty += 1
     if owner is object:
