@@ -428,7 +428,7 @@ def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs, wait
     kwdefaults: Kwargs = {}
     if fn.kwdefaults is not None:
         kwdefaults = {k: v for k, (_, v) in realize(fn.kwdefaults, tx.state).items.items()}  # type: ignore[attr-defined]
-    bound = bind_arguments(tx, fn.code, fn.name, args, kwargs, defaults, kwdefaults)
+    bound = bind_arguments(tx, fn.code, fn.qualname, args, kwargs, defaults, kwdefaults)
     return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None, waiting)
 
 
