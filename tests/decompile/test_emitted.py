@@ -227,7 +227,7 @@ def resume_functions(fn, *args):
 def test_the_rest_of_a_round_then_the_loop():
     sources = resume_functions(in_loop, torch.ones(2), 2)
     assert textwrap.dedent('''\
-        def __decompiled(___stack0, ___stack1, out, x):
+        def __decompiled(___stack0, ___stack1, i, out, x):
             out.append(x * 2)
             for i in ___stack0:
                 x = x + i
@@ -336,3 +336,25 @@ def test_statements_that_need_no_structure(fn):
     namespace = {}
     exec(_emitted(fn.__code__, "f", 0), namespace)
     assert [namespace["f"](x) for x in (None, 0, 1)] == [fn(x) for x in (None, 0, 1)]
+
+
+def asserting_inside(x):
+    def shape(a):
+        assert a.shape == (2,)  # has names that are none where pytest rewrites it
+        return a.sin()
+
+    say("made")
+    return shape(x)
+
+
+def nan_in_a_list(x):
+    n = float("nan")
+    items = [n, 1.0, n]
+    say("made")
+    return x + 1, items.index(n), n in items
+
+
+@pytest.mark.parametrize("fn", [asserting_inside, nan_in_a_list])
+def test_what_has_no_literal(fn, capsys):
+    test_behaves(fn, (torch.ones(2),), "transformed", capsys)
+    test_behaves(fn, (torch.ones(2),), "resumed", capsys)

@@ -158,6 +158,7 @@ class Conversion:
             name: LazyVariable(value, local(index, name))
             for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
         }
+        state.arguments = list(bound.values())
         closure = [self._free_cell(state, i, name, cell)
                    for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or (), strict=True))]
         inlining.start_frame(root, code, bound, closure)

@@ -33,6 +33,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     inlining,
     lazy,
     library,
+    locks,
     loggers,
     mappings,
     methods,

@@ -378,11 +378,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
             return made
         return ExceptionVariable(cls, list(args[1:]))
     if lookup.mro_lookup(tx, cls, "__del__") is not MISSING:
-        # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
-        frames_above = tx.state.frames[:-1]
-        broken = GraphBreak("untraceable_call" if frames_above else "skipped_frame", f"{cls.__name__} has a finaliser")
-        broken.frames = list(frames_above)
-        raise broken
+        raise GraphBreak("finaliser", f"a {cls.__name__} is made")
     made = ObjectVariable(MISSING, cls)
     tx.state.dirty += 1
     if owner is object:
@@ -432,7 +428,7 @@ def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs, wait
     kwdefaults: Kwargs = {}
     if fn.kwdefaults is not None:
         kwdefaults = {k: v for k, (_, v) in realize(fn.kwdefaults, tx.state).items.items()}  # type: ignore[attr-defined]
-    bound = bind_arguments(tx, fn.code, fn.name, args, kwargs, defaults, kwdefaults)
+    bound = bind_arguments(tx, fn.code, fn.qualname, args, kwargs, defaults, kwdefaults)
     return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None, waiting)
 
 

@@ -10,6 +10,7 @@ import torch
 
 from ..errors import GraphBreak
 from ..interp.state import realize
+from ..interp.unwind import catches
 from ..model.value import (
     MISSING,
     NONE,
@@ -211,14 +212,7 @@ def _may_raise(target: Any) -> bool:
 
 def _caught_at(state: Any) -> int:
     """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
-    for depth in range(len(state.frames), 0, -1):
-        frame = state.frames[depth - 1]
-        handler = frame.inst.handler
-        if handler is not None:
-            after = handler.target.index + 1
-            if after >= len(frame.instructions) or frame.instructions[after].op != "WITH_EXCEPT_START":
-                return depth
-    return 0
+    return next((depth for depth in range(len(state.frames), 0, -1) if catches(state.frames[depth - 1])), 0)
 
 
 def metadata(fake: Any) -> tuple:

@@ -90,6 +90,11 @@ def as_tensor(value: float) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
+def _is_there(node: Any) -> bool:
+    """Whether a number has its node; it may have been made in a rehearsal, all nodes of which are erased."""
+    return node is not None and not getattr(node, "_erased", False)
+
+
 class Symbols:
     """The symbols of one trace."""
 
@@ -214,7 +219,7 @@ class Symbols:
 
     def node(self, tracker: SymbolicVariable) -> Any:
         """The node that computes a number; the number itself where it turned out to be fixed."""
-        if tracker.node is None:
+        if not _is_there(tracker.node):
             tracker.node = self._make_node(tracker)
         return tracker.node
 
@@ -237,7 +242,7 @@ class Symbols:
         if expr.is_number:
             return int(expr) if expr.is_integer else float(expr)
         found = self.nodes.get(expr)
-        if found is not None:
+        if _is_there(found):
             return found
         if expr in self.derived:
             made = self.node(self.derived[expr])
