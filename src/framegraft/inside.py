@@ -12,7 +12,7 @@ from .run import skip
 from .run.convert import convert
 from .semantics import calls, instances
 from .semantics.wrapping import need_constant_deep, wrap_constant
-from .tensor.torchops import run_node
+from .tensor.running import run_node
 
 
 def _inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:

@@ -53,6 +53,20 @@ def f(x):
     ),
     # --- calls that cannot be seen through ---------------------------------------------------------------------------
     Reason(
+        "finaliser",
+        "An object is made, or let go of, that runs code of the program when it dies (__del__, a weak reference's callback, a generator).",
+        "Let such objects live and die outside of the compiled function.",
+        """\
+class Noisy:
+    def __del__(self):
+        print("gone")
+
+def f(x):
+    noisy = Noisy()
+    return x + 1
+""",
+    ),
+    Reason(
         "print_call",
         "Output is written in the middle of the function, and its order with everything else must be kept.",
         "Print outside of the compiled function, or guard the call with `if not framegraft.is_compiling():`.",

@@ -8,7 +8,7 @@ from torch import nn
 
 import framegraft
 from framegraft import _native
-from framegraft.run import convert
+from framegraft.run import conversion
 
 LAYERS = 6
 SCALE = 2.0
@@ -129,7 +129,7 @@ def test_same_graph_and_guards(name, grad, monkeypatch):
     other = copy.deepcopy(model)
     with torch.set_grad_enabled(grad):
         gm, guards, result = captured(model, given)
-        monkeypatch.setattr(convert, "Blocks", lambda *args: None)
+        monkeypatch.setattr(conversion, "Blocks", lambda *args: None)
         framegraft.reset()
         traced, traced_guards, expected = captured(other, given)
     assert gm.code == traced.code
@@ -153,7 +153,7 @@ def tensors(output):
 
 def test_repeated_layers_are_not_traced():
     state = {}
-    convert_blocks = convert.Blocks
+    convert_blocks = conversion.Blocks
 
     class Watched(convert_blocks):
         def _repeat(self, tx, block, fn, arguments):
@@ -162,7 +162,7 @@ def test_repeated_layers_are_not_traced():
             return found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(convert, "Blocks", Watched)
+        patch.setattr(conversion, "Blocks", Watched)
         captured(stack(), torch.randn(2, 4))
     assert state["Layer"] == LAYERS - 2  # the first has the caller's tensor, the second what a layer made
 

@@ -203,3 +203,13 @@ def test_autocast(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         b = a @ a.t()
     return b, (a @ a.t()).dtype, b.dtype
+
+
+@differential()
+def test_operation_fails_in_a_with_inside_of_a_try(x):
+    try:
+        with torch.no_grad():
+            y = x[torch.tensor([7])]
+    except IndexError:
+        y = x
+    return y, torch.is_grad_enabled()

@@ -94,11 +94,11 @@ def test_a_suppressed_failure_leaves_a_folder(tmp_path):
 
 
 def test_an_internal_error_leaves_a_folder(tmp_path, monkeypatch):
-    from framegraft.run import convert
+    from framegraft.run import conversion
 
     framegraft.config.raise_internal_errors = False
     framegraft.config.repro_directory = str(tmp_path)
-    monkeypatch.setattr(convert.Conversion, "run", lambda self: 1 / 0)
+    monkeypatch.setattr(conversion.Conversion, "run", lambda self: 1 / 0)
     with pytest.warns(UserWarning, match="framegraft replay"):
         framegraft.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
     (folder,) = tmp_path.iterdir()

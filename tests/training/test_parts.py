@@ -128,3 +128,46 @@ def test_recurrent_layers_train(name, backend, around):
             values.append((out.detach(), [p.grad.clone() for p in layer.parameters()]))
         results.append(values)
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("repeatable", [True, False])
+def test_backward_compiled_late_for_one_size(repeatable):
+    """AOTAutograd compiles a backward pass without symbols among what it saved when it first runs; no guard holds what it assumes."""
+    from framegraft.backends.aot import aot_eager
+
+    running, compiled_in_backward = [], []
+
+    def for_one_size(gm, inputs):
+        rows = int(inputs[0].shape[0])
+        compiled_in_backward.append(bool(running))
+
+        def run(args):
+            given = [a for a in args if isinstance(a, torch.Tensor) and a.dim() == 2]
+            right = all(a.shape[0] == rows for a in given)
+            args, outs = list(args), gm(*args)
+            return outs if right else [o * 0 if isinstance(o, torch.Tensor) else o for o in outs]
+
+        run._boxed_call = True
+        return run
+
+    def fn(x, w, state):
+        if not repeatable:
+            state.add_(1)
+        return (x.sin() * w).tanh()
+
+    def steps(fn):
+        for rows in (6, 6, 4, 7) if repeatable else (5, 4, 7):  # the first forward pass had 5
+            torch.manual_seed(rows)
+            x, w = torch.randn(rows, 3, requires_grad=True), torch.randn(rows, 3, requires_grad=True)
+            out = fn(x, w, torch.zeros(2))
+            running.append(1)
+            out.sum().backward()
+            running.clear()
+            yield x.grad, w.grad
+
+    compiled = framegraft.compile(
+        fn, backend=lambda gm, inputs: aot_eager(gm, inputs, bw_compiler=for_one_size), dynamic=True)
+    forward_only = torch.randn(5, 3, requires_grad=True)
+    compiled(forward_only, forward_only.detach().clone(), torch.zeros(2))
+    torch.testing.assert_close(list(steps(compiled)), list(steps(fn)), rtol=0, atol=0)
+    assert any(compiled_in_backward)

@@ -4,19 +4,25 @@ Its backward pass cannot be differentiated. torch finds that out late, and only 
 ``autograd.grad(..., allow_unused=True)`` says that they are unused. So a backward pass with ``create_graph=True`` is done anew
 here: the graph as it was captured runs on the same inputs, with gradients that eager mode can differentiate. Where that cannot
 be (random numbers, inputs that have changed), what is computed from the gradients raises ``DoubleBackwardError`` in its turn.
+
+A backward pass that AOTAutograd compiles late may take sizes for granted that the cache entry does not guard. Calls of other
+sizes then run the graph as it was captured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import sympy
 import torch
 from torch.fx import GraphModule
 from torch.utils.weak import TensorWeakRef
 
 from ..errors import DoubleBackwardError
 from ..tensor.modes import Modes
+from ..tensor.symbols import Questions
+from .tracing import fake_mode_of
 
 _autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
 
@@ -35,10 +41,11 @@ class _Call:
     Of a graph that cannot run again the inputs are not kept alive: one that it has changed would hold the node in its turn.
     """
 
-    __slots__ = ("graph", "inputs", "versions")
+    __slots__ = ("graph", "inputs", "numbers", "versions")
 
     def __init__(self, graph: _Twice, inputs: Sequence[Any], versions: list[int] | None) -> None:
         self.graph = graph
+        self.numbers = graph.numbers(inputs)
         weak = (TensorWeakRef(i) if isinstance(i, torch.Tensor) else None for i in inputs)
         self.inputs: Any = inputs if versions is not None else list(weak)
         self.versions = versions
@@ -59,8 +66,42 @@ class _Twice:
         self._node: tuple[int, int] | None = None  # where the outputs' autograd graph has the compiled graph
         nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self._tensors = [i for i, n in enumerate(nodes) if isinstance(n.meta.get("example_value"), torch.Tensor)]
+        self._symbols = dict(_symbols(nodes))
+        mode = fake_mode_of(gm)
+        self._questions = getattr(mode.shape_env, "guards", None) if mode is not None else None
+        self._late: list[sympy.Basic] = []
+
+    def numbers(self, inputs: Sequence[Any]) -> list[int]:
+        """The values of the graph's symbols in a call."""
+        return [inputs[i] if dim is None else inputs[i].shape[dim] for i, dim in self._symbols.values()]
+
+    def fits(self, numbers: list[int]) -> bool:
+        """Whether a call is of sizes that the backward pass was compiled for."""
+        if not self._late:
+            return True
+        values = dict(zip(self._symbols, numbers, strict=True))
+        return all(expression.xreplace(values) == sympy.true for expression in self._late)
+
+    def backward(self, plain: Callable[..., Any], ctx: Any, call: _Call, args: tuple) -> Any:
+        """The compiled backward pass of a call, or that of the captured graph where the compiled one is for other sizes."""
+        if self.fits(call.numbers):
+            known = len(self._questions.late) if isinstance(self._questions, Questions) else 0
+            found = plain(ctx, *args)
+            if isinstance(self._questions, Questions):
+                self._late += self._questions.late[known:]
+            if self.fits(call.numbers):
+                return found
+        found = self.gradients(ctx, call, _unboxed(args))
+        if found is None:
+            raise RuntimeError(
+                "the backward pass of a compiled graph is for other sizes than those of this call, and the graph cannot run again: "
+                f"{self._why or 'its inputs have changed since'}.\n  Hint: compile with dynamic=False, or call backward() once "
+                "on the sizes that come first before the others.")
+        return found
 
     def __call__(self, *inputs: Any) -> Any:
+        if self._late and not self.fits(self.numbers(inputs)):
+            return self._captured(*inputs)
         versions = [inputs[i]._version for i in self._tensors] if not self._why else None
         outputs = self._compiled(*inputs)
         if self._node is None:
@@ -117,6 +158,20 @@ class _Twice:
             "differentiated twice with backend=\"eager\", or keep it out of the graph with framegraft.disable.")
 
 
+def _symbols(placeholders: Sequence[Any]) -> Iterator[tuple[sympy.Symbol, tuple[int, int | None]]]:
+    """The symbols that inputs of a graph have as a size, or are: the input's index, and the dimension."""
+    for index, node in enumerate(placeholders):
+        value = node.meta.get("example_value")
+        for dim, size in enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]:
+            if type(size) is torch.SymInt and isinstance(size.node.expr, sympy.Symbol):
+                yield size.node.expr, (index, dim)
+
+
+def _unboxed(args: tuple) -> list[Any]:
+    """The gradients, which AOTAutograd may hand over in one list."""
+    return list(args[0] if len(args) == 1 and type(args[0]) is list else args)
+
+
 def _prepare(cls: Any) -> None:
     """Let an autograd.Function that AOTAutograd made for one graph differentiate as above."""
     plain = cls.backward
@@ -124,20 +179,22 @@ def _prepare(cls: Any) -> None:
     def backward(ctx: Any, *args: Any) -> Any:
         call = getattr(ctx, "framegraft_call", None)
         kept = _autograd._get_current_graph_task_keep_graph()
-        if call is None or not kept:
-            ctx.framegraft_call = None
+        if call is None:
             return plain(ctx, *args)
+        if not kept:
+            ctx.framegraft_call = None
+            return call.graph.backward(plain, ctx, call, args)
         twice = torch.is_grad_enabled()
         if not twice and not cls.metadata.bw_donated_idxs:
-            return plain(ctx, *args)
-        given = args[0] if len(args) == 1 and type(args[0]) is list else args  # boxed, as AOTAutograd takes them
+            return call.graph.backward(plain, ctx, call, args)
+        given = _unboxed(args)
         metadata = cls.metadata
         plain_outputs = not (metadata.num_mutated_inp_runtime_indices or metadata.num_intermediate_bases or metadata.num_outputs_aliased)
-        found = call.graph.gradients(ctx, call, list(given)) if plain_outputs else None
+        found = call.graph.gradients(ctx, call, given) if plain_outputs else None
         if found is not None or not twice:
-            return plain(ctx, *args) if found is None else found
+            return call.graph.backward(plain, ctx, call, args) if found is None else found
         with torch.no_grad():
-            once = plain(ctx, *args)
+            once = call.graph.backward(plain, ctx, call, args)
         return _Once.apply(call.graph.refusal(), once, *call.anchors(ctx.needs_input_grad))
 
     cls.backward = staticmethod(backward)

@@ -24,3 +24,9 @@ def note_name(fn: FunctionType) -> None:
 def replace_code(code: CodeType, **fields: Any) -> CodeType:
     """``code.replace``, where co_qualname may be given on every CPython."""
     return VERSION.replace(code, **fields)
+
+
+def parameter_count(code: CodeType) -> int:
+    """How many of ``co_varnames`` are parameters, ``*args`` and ``**kwargs`` among them."""
+    stars = bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    return code.co_argcount + code.co_kwonlyargcount + stars

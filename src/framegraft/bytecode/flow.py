@@ -206,6 +206,47 @@ def live_locals(instructions: list[Instruction]) -> list[frozenset[str]]:
     return _names(_live_masks(instructions, uses, kills), bits)
 
 
+def stored_later(instructions: list[Instruction]) -> list[frozenset[str]]:
+    """Fast locals that may be written at or behind each instruction."""
+    bits: dict[str, int] = {}
+    stores = [0] * len(instructions)
+    for index, inst in enumerate(instructions):
+        if inst.op == "STORE_FAST":
+            stores[index] = bits.setdefault(inst.arg, 1 << len(bits))
+    return _names(_live_masks(instructions, stores, [0] * len(instructions)), bits)
+
+
+def perhaps_bound(instructions: list[Instruction], params: Collection[str]) -> list[frozenset[str]]:
+    """Fast locals that are bound before each instruction on some way there. ``params``: those that are at the start."""
+    bits: dict[str, int] = {name: 1 << i for i, name in enumerate(params)}
+    for inst in instructions:
+        if inst.op == "STORE_FAST":
+            bits.setdefault(inst.arg, 1 << len(bits))
+    bound: list[int] = [-1] * len(instructions)  # -1: not met
+    work = [(0, (1 << len(params)) - 1)]
+    while work:
+        index, now = work.pop()
+        while index < len(instructions):
+            before = bound[index]
+            now = now if before < 0 else before | now
+            if now == before:
+                break
+            bound[index] = now
+            inst = instructions[index]
+            if inst.handler is not None:
+                work.append((inst.handler.target.index, now))
+            if inst.op == "STORE_FAST":
+                now |= bits[inst.arg]
+            elif inst.op == "DELETE_FAST":
+                now &= ~bits.get(inst.arg, 0)
+            if inst.target is not None:
+                work.append((inst.target.index, now))
+            if inst.op in NO_FALLTHROUGH:
+                break
+            index += 1
+    return _names([max(mask, 0) for mask in bound], bits)
+
+
 def live_cells(instructions: list[Instruction]) -> list[frozenset[str]]:
     """Cell and free variables that may still be touched, before each instruction.
 

@@ -153,23 +153,24 @@ static PyObject *function_over(FgEntry *e, PyObject *code, PyFunctionObject *fn)
     return target;
 }
 
-static PyObject *call_code(FgEntry *e, PyObject *code, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+static PyObject *call_code(FgEntry *e, PyObject *code, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, const FgGift *gift)
 {
     PyObject *target = function_over(e, code, fn);
-    PyObject *result = target ? PyObject_Vectorcall(target, args, (size_t)n, NULL) : NULL;
+    PyObject *result = target ? fg_call_giving((PyFunctionObject *)target, args, (size_t)n, gift) : NULL;
     Py_XDECREF(target);
     return result;
 }
 
 /* The quick code takes the graph's inputs after the frame's parameters. */
-static PyObject *call_quick(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
+static PyObject *call_quick(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs,
+                            const FgGift *gift)
 {
     PyObject *small[16], **all = n + inputs->n <= 16 ? small : PyMem_Malloc((size_t)(n + inputs->n) * sizeof *all);
     if (!all)
         return PyErr_NoMemory();
     memcpy(all, args, (size_t)n * sizeof *all);
     memcpy(all + n, inputs->items, (size_t)inputs->n * sizeof *all);
-    PyObject *result = call_code(e, e->quick, fn, all, n + inputs->n);
+    PyObject *result = call_code(e, e->quick, fn, all, n + inputs->n, gift);
     if (all != small)
         PyMem_Free(all);
     return result;
@@ -238,17 +239,24 @@ int fg_entry_inputs(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_
     return fg_program_run(e->program, args, n, fn, NULL, inputs) == -3 ? -1 : 0;
 }
 
-PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
+PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs, const FgGift *gift)
 {
     if (e->graph && inputs->items)
         return call_graph(e, fn, args, n, inputs);
+    FgGift all;
+    all.n = 0;
+    if (gift && e->needs_hook) {
+        all = *gift;
+        if (inputs->items)
+            fg_give(&all, inputs->items, inputs->n, NULL);
+    }
     if (e->quick && inputs->items)
-        return call_quick(e, fn, args, n, inputs);
+        return call_quick(e, fn, args, n, inputs, &all);
     PyObject *code = code_of(e), *result;
     if (!code)
         return NULL;
     Py_INCREF(code);
-    result = call_code(e, code, fn, args, n);
+    result = call_code(e, code, fn, args, n, &all);
     Py_DECREF(code);
     return result;
 }

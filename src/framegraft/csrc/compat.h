@@ -23,6 +23,7 @@
 #include <internal/pycore_frame.h>
 #else
 #include <internal/pycore_interp.h>
+#include <opcode.h>
 #endif
 #if PY_VERSION_HEX >= 0x030D0000
 #include <internal/pycore_ceval.h>
@@ -43,6 +44,7 @@ static inline PyObject *fg_frame_argument(FgFrame *f, Py_ssize_t i)
 #define Py_TPFLAGS_MANAGED_DICT 0
 #define FG_BLOCK_STACK /* who handles exceptions is told by blocks, and an exception takes three entries of the stack */
 typedef struct _frame FgFrame;
+#define FG_FRAME_LOCALS(f) ((f)->f_localsplus)
 #define FG_CODE_NAME_AT(c, i) PyTuple_GET_ITEM((c)->co_varnames, (i))
 #define FG_FRAME_CODE(f) ((f)->f_code)
 #define FG_FRAME_AT_START(f) ((f)->f_lasti == -1)
@@ -96,6 +98,38 @@ static inline PyFunctionObject *fg_frame_function(FgFrame *f)
 static inline PyFunctionObject *fg_frame_function(FgFrame *f)
 {
     return (PyFunctionObject *)Py_NewRef((PyObject *)FG_FRAME_FUNC(f));
+}
+#endif
+
+/* Whether the arguments lie on the stack of the frame that is running, put there by it to call `callable`, and by nobody in
+   between: an interpreter only drops them when the call is over. */
+#if PY_VERSION_HEX >= 0x030B0000
+static inline bool fg_args_of_frame(PyThreadState *t, PyObject *callable, PyObject *const *args, Py_ssize_t n)
+{
+#if PY_VERSION_HEX >= 0x030D0000
+    FgFrame *f = t->current_frame;
+    const bool apart = true; /* something may lie between the callable and the arguments: NULL, for want of a `self` */
+#else
+    FgFrame *f = t->cframe->current_frame;
+    const bool apart = false;
+#endif
+    if (!f)
+        return false;
+    PyCodeObject *code = FG_FRAME_CODE(f);
+    PyObject **base = f->localsplus + code->co_nlocalsplus;
+    return args > base && args + n <= base + code->co_stacksize &&
+           (args[-1] == callable || (apart && !args[-1] && args - 1 > base && args[-2] == callable));
+}
+#else
+static inline bool fg_args_of_frame(PyThreadState *t, PyObject *callable, PyObject *const *args, Py_ssize_t n)
+{
+    FgFrame *f = t->frame;
+    if (!f || f->f_lasti < 0)
+        return false;
+    PyObject **base = f->f_valuestack;
+    _Py_CODEUNIT word = ((_Py_CODEUNIT *)PyBytes_AS_STRING(f->f_code->co_code))[f->f_lasti];
+    return args > base && args + n <= base + f->f_code->co_stacksize && args[-1] == callable && _Py_OPCODE(word) == CALL_FUNCTION &&
+           _Py_OPARG(word) == n;
 }
 #endif
 
@@ -176,6 +210,16 @@ static inline bool fg_dict_settle(PyObject *d)
 #else
 #define FG_DICT_SETTLE(d) true
 #endif
+/* The version of a type as its tag tells it: no other state of any type had it. 0: it has none, which a flag tells before 3.13. */
+#if PY_VERSION_HEX >= 0x030D0000
+#define FG_TYPE_HAS_TAG(t) true
+#else
+#define FG_TYPE_HAS_TAG(t) PyType_HasFeature((t), Py_TPFLAGS_VALID_VERSION_TAG)
+#endif
+static inline unsigned int fg_type_version(PyObject *type)
+{
+    return FG_TYPE_HAS_TAG((PyTypeObject *)type) ? ((PyTypeObject *)type)->tp_version_tag : 0;
+}
 /* What a mappingproxy shows: its only field. */
 #define FG_PROXIED(p) (*(PyObject **)((PyObject *)(p) + 1))
 /* All keys are plain strings: looking one up runs no code of the user's. */

@@ -46,6 +46,26 @@ Py_ssize_t fg_program_run(PyObject *program, PyObject *const *args, Py_ssize_t n
 /* What all nodes give, a list; None where a guard fails. */
 PyObject *fg_program_values(PyObject *program, PyObject *const *args, Py_ssize_t n, PyFunctionObject *fn);
 
+/* -- handing over (hook.c): what a call has of its own, which the frame that takes it is to hold alone. `left` is put in the place
+   of each reference that is dropped: None where an interpreter will drop it again, NULL elsewhere. */
+typedef struct {
+    PyObject **items;
+    Py_ssize_t n;
+    PyObject *left;
+} FgSpan;
+enum { FG_SPANS = 3 };
+typedef struct {
+    FgSpan spans[FG_SPANS];
+    int n;
+} FgGift;
+static inline void fg_give(FgGift *gift, PyObject **items, Py_ssize_t n, PyObject *left)
+{
+    gift->spans[gift->n++] = (FgSpan){items, n, left};
+}
+/* As PyObject_Vectorcall of a Python function without keywords, for a caller that needs its arguments no more (gift: NULL where it
+   does): the references in `gift` are dropped as soon as the function's frame has its own. */
+PyObject *fg_call_giving(PyFunctionObject *fn, PyObject *const *args, size_t nargsf, const FgGift *gift);
+
 /* -- cache (cache.c) */
 typedef struct {
     PyObject_HEAD
@@ -68,8 +88,9 @@ int fg_cache_init(void);
 FgEntry *fg_lookup(FgExtra *extra, PyObject *ctx, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
 /* What the guards of a new entry meet, for its first call: without items where they do not hold. -1 with an error. */
 int fg_entry_inputs(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
-/* inputs: of the run that found the entry, without items where none did. */
-PyObject *fg_entry_call(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs);
+/* inputs: of the run that found the entry, without items where none did. gift: what the caller has no more use for, or NULL. */
+PyObject *fg_entry_call(FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs,
+                        const FgGift *gift);
 PyObject *fg_cache_entries(PyObject *self, PyObject *code);
 PyObject *fg_add_entry(PyObject *self, PyObject *args);
 PyObject *fg_remove_entry(PyObject *self, PyObject *args);

@@ -73,20 +73,41 @@ fail:
     return false;
 }
 
-static PyObject *run(Compiled *self, FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
+/* Adds to the gift what the running frame has put on its stack for this call. */
+static void give_arguments(FgGift *gift, Compiled *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    if (fg_args_of_frame(PyThreadState_Get(), (PyObject *)self, args, n))
+        fg_give(gift, (PyObject **)args, n, Py_None);
+}
+
+/* The function as it is written. */
+static PyObject *call_plain(Compiled *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    FgGift gift;
+    gift.n = 0;
+    if (!kwnames)
+        give_arguments(&gift, self, args, nargsf, NULL);
+    return kwnames ? PyObject_Vectorcall(self->fn, args, nargsf, kwnames)
+                   : fg_call_giving((PyFunctionObject *)self->fn, args, nargsf, &gift);
+}
+
+static PyObject *run(Compiled *self, FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs,
+                     const FgGift *gift)
 {
     if (!entry->needs_hook || fg_thread()->mode != FG_DEFAULT)
-        return fg_entry_call(entry, fn, args, n, inputs);
+        return fg_entry_call(entry, fn, args, n, inputs, gift);
     /* What the code calls for real may hold frames to capture. */
     FgThread old = fg_swap_mode(FG_HOOK, self->ctx, self->miss);
-    PyObject *result = fg_entry_call(entry, fn, args, n, inputs);
+    PyObject *result = fg_entry_call(entry, fn, args, n, inputs, gift);
     fg_restore_mode(old);
     return result;
 }
 
-/* With the parameters flat and in order: the entry that fits, or one made for them, or the function as it is. */
+/* With the parameters flat and in order: the entry that fits, or one made for them, or the function as it is.
+   gift: what is to go to the frame that runs. */
 static PyObject *call_flat(Compiled *self, FgExtra *extra, int mode, PyObject *const *flat, Py_ssize_t n, PyObject *const *args,
-                           size_t nargsf, PyObject *kwnames)
+                           size_t nargsf, PyObject *kwnames, FgGift *gift)
 {
     PyFunctionObject *fn = (PyFunctionObject *)self->fn;
     FgInputs inputs;
@@ -95,9 +116,13 @@ static PyObject *call_flat(Compiled *self, FgExtra *extra, int mode, PyObject *c
     if (!entry && mode != FG_RUN_ONLY && !(extra && PyErr_Occurred()))
         if ((entry = fg_ask(self->miss, (PyObject *)self, flat, n)) && fg_entry_inputs(entry, fn, flat, n, &inputs) < 0)
             Py_CLEAR(entry);
+    if (!entry && PyErr_Occurred())
+        return NULL;
+    if (!entry || entry->needs_hook) /* there is more to come when the graph has run */
+        give_arguments(gift, self, args, nargsf, kwnames);
     if (!entry)
-        return PyErr_Occurred() ? NULL : PyObject_Vectorcall((PyObject *)fn, args, nargsf, kwnames);
-    PyObject *result = run(self, entry, fn, flat, n, &inputs);
+        return kwnames ? PyObject_Vectorcall((PyObject *)fn, args, nargsf, kwnames) : fg_call_giving(fn, args, nargsf, gift);
+    PyObject *result = run(self, entry, fn, flat, n, &inputs, gift);
     fg_inputs_clear(&inputs);
     Py_DECREF(entry);
     return result;
@@ -110,7 +135,10 @@ __attribute__((noinline)) static PyObject *call_bound(Compiled *self, FgExtra *e
     PyObject *bound[MAX_PARAMETERS + 1];
     if (!bind((PyFunctionObject *)self->fn, args, PyVectorcall_NARGS(nargsf), kwnames, bound))
         return PyObject_Vectorcall(self->fn, args, nargsf, kwnames);
-    PyObject *result = call_flat(self, extra, mode, bound, n, args, nargsf, kwnames);
+    FgGift gift;
+    gift.n = 0;
+    fg_give(&gift, bound, n, NULL);
+    PyObject *result = call_flat(self, extra, mode, bound, n, args, nargsf, kwnames, &gift);
     for (Py_ssize_t i = 0; i < n; i++)
         Py_XDECREF(bound[i]);
     return result;
@@ -138,15 +166,18 @@ static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t
     /* Without ctx and miss: garbage that is being collected. */
     if (mode == FG_DISABLED || (extra && extra->skip) || n > MAX_PARAMETERS || (!extra && mode == FG_RUN_ONLY) || !self->ctx ||
         !self->miss)
-        return PyObject_Vectorcall(fn, args, nargsf, kwnames);
+        return call_plain(self, args, nargsf, kwnames);
     /* Guards, and names of keywords, may run code that replaces the function's code, in which the entries lie. */
     Py_INCREF(code);
     Py_INCREF(self);
     PyObject *result;
     if (kwnames || PyVectorcall_NARGS(nargsf) != n || n != code->co_argcount)
         result = call_bound(self, extra, mode, n, args, nargsf, kwnames);
-    else
-        result = call_flat(self, extra, mode, args, n, args, nargsf, NULL);
+    else {
+        FgGift gift;
+        gift.n = 0;
+        result = call_flat(self, extra, mode, args, n, args, nargsf, NULL, &gift);
+    }
     Py_DECREF(self);
     Py_DECREF(code);
     return result;

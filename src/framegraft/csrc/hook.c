@@ -9,6 +9,12 @@ static _PyFrameEvalFunction before; /* who evaluated frames when we came */
 static __thread FgFrame *passing;   /* the frame that `before` has in hand */
 static __thread int shielded;       /* frames of this thread are ours: no evaluator is to see them */
 
+/* What the next frame of `code` takes over. */
+static __thread struct {
+    PyCodeObject *code;
+    const FgGift *gift;
+} giving;
+
 static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing);
 
 FgThread *fg_thread(void)
@@ -161,6 +167,32 @@ static PyObject *next(PyThreadState *ts, FgFrame *frame, int throwing)
     return result;
 }
 
+PyObject *fg_call_giving(PyFunctionObject *fn, PyObject *const *args, size_t nargsf, const FgGift *gift)
+{
+    if (gift && gift->n) {
+        giving.code = (PyCodeObject *)fn->func_code;
+        giving.gift = gift;
+    }
+    PyObject *result = PyObject_Vectorcall((PyObject *)fn, args, nargsf, NULL);
+    giving.code = NULL; /* nobody took it: another evaluator has the frames, or there was none */
+    return result;
+}
+
+/* The frame has references of its own by now, so that none of these is the last. */
+static void take_over(void)
+{
+    const FgGift *gift = giving.gift;
+    giving.code = NULL;
+    for (int s = 0; s < gift->n; s++) {
+        const FgSpan *span = &gift->spans[s];
+        for (Py_ssize_t i = 0; i < span->n; i++) {
+            PyObject *given = span->items[i];
+            span->items[i] = Py_XNewRef(span->left);
+            Py_XDECREF(given);
+        }
+    }
+}
+
 /* A frame that is not captured, nor is what it calls. */
 static PyObject *skip_deep(PyThreadState *ts, FgFrame *frame, int throwing)
 {
@@ -183,7 +215,7 @@ static PyObject *done(PyThreadState *ts, FgFrame *frame, PyObject *result)
 }
 
 /* Whether the call is answered for: by an entry that fits or is made now, or by an error. */
-static bool captured(FgExtra *extra, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, PyObject **result)
+static bool captured(FgExtra *extra, FgFrame *frame, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, PyObject **result)
 {
     FgInputs inputs;
     fg_inputs_init(&inputs);
@@ -202,7 +234,10 @@ static bool captured(FgExtra *extra, PyFunctionObject *fn, PyObject *const *args
     }
     if (!entry)
         return false;
-    *result = fg_entry_call(entry, fn, args, n, &inputs);
+    FgGift gift;
+    gift.n = 0;
+    fg_give(&gift, FG_FRAME_LOCALS(frame), n, NULL);
+    *result = fg_entry_call(entry, fn, args, n, &inputs, &gift);
     fg_inputs_clear(&inputs);
     Py_DECREF(entry);
     return true;
@@ -212,6 +247,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
 {
     PyCodeObject *code = FG_FRAME_CODE(frame);
     const int wanted = CO_OPTIMIZED | CO_NEWLOCALS, unwanted = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR;
+    if (giving.code == code)
+        take_over();
     if (shielded)
         return _PyEval_EvalFrameDefault(ts, frame, throwing);
     /* Under another evaluator that came on top of us, frames are its own. */
@@ -219,6 +256,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
         return next(ts, frame, throwing);
     if (throwing || passing == frame || !needs_hook(thread.mode) || (code->co_flags & wanted) != wanted || code->co_flags & unwanted ||
         !FG_FRAME_AT_START(frame))
+        return next(ts, frame, throwing);
+    if (ts->tracing) /* a debugger's or profiler's own */
         return next(ts, frame, throwing);
     if (FG_RECURSION_LOW(ts)) /* captured, a call may take two frames and some of the C stack */
         return skip_deep(ts, frame, throwing);
@@ -238,7 +277,7 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     if (!fn)
         return done(ts, frame, NULL);
     PyObject *result;
-    if (!captured(extra, fn, args, n, &result))
+    if (!captured(extra, frame, fn, args, n, &result))
         result = skip(ts, frame, throwing, fg_extra(code, false));
     else
         result = done(ts, frame, result);

@@ -29,7 +29,7 @@ from .verify import QUIET
 
 LOAD, STORE = ast.Load(), ast.Store()
 RUNTIME = runtime.__name__  # it is loaded here, so that the code that imports it need not run anything
-_MARKS = re.compile(r"__(?:_stack\d|_cell_|temp_\d|stack_\d|graph_out_\d|compiled_fn_\d|resume_at_\d|fg__|failure\b)")
+_MARKS = re.compile(r"__(?:_stack\d|_cell_|temp_\d|pushed_\d|graph_out_\d|compiled_fn_\d|resume_at_\d|fg__|failure\b)")
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_SUBSCR")
 
 

@@ -17,7 +17,7 @@ from .values import Fixed, State, Values, is_atom, local_name, without_slices
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
 _INSTALLED = re.compile(r"__(?:resume_at_\d|compiled_fn_\d|fg__\w+$)")  # names of the engine's objects
-_PASSING = re.compile(r"__(?:temp_|stack_|graph_out_|frame\d|failure\b)")  # variables of the engine that just pass values on
+_PASSING = re.compile(r"__(?:temp_|pushed_|graph_out_|frame\d|failure\b)")  # variables of the engine that just pass values on
 
 
 class Operations(Values):
@@ -461,11 +461,23 @@ class Operations(Values):
         self.write(state, ast.Name(self.name(name), STORE), out)
         return i + 1
 
+    def is_handed_over(self, i: int, name: str) -> bool:
+        """Whether the variable deleted at ``i`` has gone onto the stack for good: to the end of a resume function's prologue, or
+        to the call with which the frame ends. There is no other word for that."""
+        ops = self.g.ops
+        if name.startswith(("___stack", "___cell_")) and ops[i - 1] == "LOAD_FAST":
+            return True
+        while ops[i] == "DELETE_FAST":
+            i += 1
+        return ops[i] == "CALL" and ops[i + 1] == "RETURN_VALUE"
+
     def delete(self, i: int, op: str, inst: Any, state: State, out: list) -> int:
         stack, arg = state.stack, inst.arg
         if op == "DELETE_FAST":
             if arg in state.aliases and not isinstance(state.aliases, Fixed):
                 del state.aliases[arg]
+                return i + 1
+            if any(local_name(item) == arg for item in state.stack) and (self.is_handed_over(i, arg) or self.move(state, arg)):
                 return i + 1
             self.release(state, arg, out)
         if op == "DELETE_ATTR":

@@ -27,7 +27,7 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
     """Instructions that do the same as a resume function's, most promising first; none for other code."""
     if not is_resume(code):
         return
-    insts = remove_unreachable(decode(code))
+    insts = _without_moves(remove_unreachable(decode(code)))
     if insts[0].op == "LOAD_FAST" and insts[1].op == "STORE_CELL":
         try:
             insts = _without_cells(insts)
@@ -45,6 +45,14 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
             yield _Copier(insts, count, left_out).run()
         except DecompileError:
             continue
+
+
+def _without_moves(insts: list[Instruction]) -> list[Instruction]:
+    """The code with a prologue that leaves in their variables what it puts onto the stack and into cells."""
+    count = 0
+    while insts[count].op in ("LOAD_FAST", "DELETE_FAST", "STORE_CELL"):
+        count += 1
+    return remove_unreachable([inst for inst in insts[:count] if inst.op != "DELETE_FAST"] + insts[count:])
 
 
 _CELL_OPS = {"LOAD_DEREF": "LOAD_ATTR", "STORE_DEREF": "STORE_ATTR", "DELETE_DEREF": "DELETE_ATTR"}

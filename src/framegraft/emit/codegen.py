@@ -37,8 +37,8 @@ from ..model.value import (
     VariableTracker,
 )
 from ..semantics.constructors import PartialVariable
+from ..semantics.dict_methods import ViewVariable
 from ..semantics.lazy import LazyIteratorVariable
-from ..semantics.methods import ViewVariable
 from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from .numbers import load_number

@@ -53,6 +53,7 @@ def collect(state: Any) -> list[Effect]:
     for scope in state.scopes.values():
         for name, value in scope.stores.items():
             effects.append(_global_store(state, scope, name, value))
+    effects += [Effect([Owner(lock.source)], _release) for lock in state.released]  # when what they protect is there
     return effects
 
 
@@ -224,6 +225,13 @@ def _iterator(tracker: OutsideIteratorVariable, effects: list[Effect]) -> None:
         cg.op("POP_TOP")
 
     effects.append(Effect([Owner(tracker.source)], store))
+
+
+def _release(cg: Codegen, names: list[str]) -> None:
+    _fast(cg, names[0])
+    cg.op("LOAD_ATTR", "release")
+    cg.call(0)
+    cg.op("POP_TOP")
 
 
 def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:

@@ -23,8 +23,8 @@ from ..model.value import (
     TupleVariable,
 )
 from ..semantics.constructors import PartialVariable
-from ..semantics.methods import ViewVariable
-from ..tensor.torchops import StructVariable
+from ..semantics.dict_methods import ViewVariable
+from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
 from .made import complete_exception, new_exception, new_function
 

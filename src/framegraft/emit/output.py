@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from typing import Any
 
 import torch
@@ -17,7 +17,7 @@ from ..model.source import Source, instr
 from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from ..semantics import iteration
 from ..tensor.modes import Modes
-from . import containers, iterators, objects, rescue  # noqa: F401 - the builders
+from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, resume_code
@@ -43,13 +43,11 @@ class Part:
         self.base = base
         self.prefix = f"__frame{level}_" if level else ""
         self.bound: set[str] = set()
+        self.kept: list[str] = []  # of these, what no resume function has been given
 
-    def bind(self, wanted: set[str]) -> dict[str, VariableTracker]:
-        """The values of these locals, and of all cells, by their names in the transformed frame."""
-        frame = self.frame
-        found = {n: v for n, v in frame.locals.items() if n in wanted}
-        found |= {CELL + n: v for n, v in frame.cells.items()}
-        self.bound = set(found)
+    def bind(self, found: dict[str, VariableTracker]) -> dict[str, VariableTracker]:
+        """Adds locals with their values; gives these by their names in the transformed frame."""
+        self.bound |= found.keys()
         return {self.prefix + n: v for n, v in found.items()}
 
 
@@ -68,13 +66,14 @@ class Segment:
         self.module: Any = None
         self.loads = (0, 0)  # where in the code the graph's inputs are loaded
         self.forwards = False  # the code only returns the graph's only result
+        self.breaks = False
         self.runs_anew = False  # where the graph fails, the frame may run in eager mode from its start
         self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
 
     # -- a finished trace
 
     def finish_return(self, value: VariableTracker) -> None:
-        quick = self._state([value], {})
+        quick = self._state([value], {}, fx.collect(self.state))
         self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
         if self.runs_anew and self.state.graph.mode.random:
             self.forwards = False  # it keeps the generator's state, too
@@ -115,6 +114,8 @@ class Segment:
                 continue
             loads.append(instr("LOAD_FAST", f"__graph_in_{len(passed)}"))
             passed.append(source)
+        if self.breaks:
+            loads += [instr("DELETE_FAST", f"__graph_in_{i}") for i in range(len(passed))]
         return self.cg.out[:start] + loads + self.cg.out[end:], passed, [f"__graph_in_{i}" for i in range(len(passed))]
 
     # -- a broken trace
@@ -127,12 +128,18 @@ class Segment:
             body_of(origin_of(frame.code))
             part = Part(frame, level, len(stack))
             parts.append(part)
-            bound |= part.bind(self._wanted(frame))
+            wanted = self._wanted(frame)
+            bound |= part.bind({n: v for n, v in frame.locals.items() if n in wanted})
+            bound |= part.bind({CELL + n: v for n, v in frame.cells.items()})
             stack += frame.stack
         inst = self.frames[-1].inst
         if inst.op in CANNOT_RUN or any(f.inst.place < 0 for f in self.frames):
             raise GraphBreak("skipped_frame", f"a break at {inst.op}")
-        self._state(stack, bound)
+        self.breaks = True
+        effects = fx.collect(self.state)
+        bound |= self._held(parts, stack, bound, effects)
+        self._state(stack, bound, effects)
+        self._delete(set(lifetimes.slots(self.cg.out, self.state.parameters)) - bound.keys())
         if len(parts) == 1:
             self._run_instruction(parts[0], inst)
         else:
@@ -151,11 +158,23 @@ class Segment:
             wanted.add(inst.arg)
         return wanted
 
+    def _held(self, parts: list[Part], stack: list, bound: dict, effects: list[fx.Effect]) -> dict[str, VariableTracker]:
+        """Locals that are not read again, and keep something alive."""
+        seen: set[int] = set()
+
+        def reached() -> set[int]:
+            if not seen:
+                seen.update(lifetimes.reachable([*stack, *bound.values(), *(v for effect in effects for v in effect.values)]))
+            return seen
+
+        found: dict[str, VariableTracker] = {}
+        for part in parts:
+            found |= part.bind(lifetimes.held(part.frame, part.bound, reached))
+        return found
+
     def _run_instruction(self, part: Part, inst: Instruction) -> None:
         """The root frame runs the instruction that broke the graph itself."""
         cg, depth, bound = self.cg, len(part.frame.stack), part.bound
-        if inst.op in ("LOAD_FAST", "DELETE_FAST") and inst.arg not in self.root.locals and inst.arg in self.state.parameters:
-            cg.op("DELETE_FAST", inst.arg)  # the program has deleted it: the instruction raises
         copy = self._executable(inst)
         copy.positions = inst.positions
         cg.emit(copy)
@@ -207,26 +226,39 @@ class Segment:
         """
         cg, inner = self.cg, parts[-1]
         calls = [self._resume(inner, inner.frame.inst, len(inner.frame.stack), again=True)]
+        left = self._leave(inner)
         leaving: list[tuple[Instruction, int]] = []
         for part in reversed(parts[:-1]):
             inst = part.frame.inst
             after, handler = part.frame.instructions[inst.index + 1], inst.handler
             mine = [self._resume(part, after, len(part.frame.stack) + 1)]
+            kept = self._leave(part)
             if handler is None:
                 calls += mine
+                left += kept
                 continue
             leave = instr("JUMP")
             cg.emit(leave)
             mark = len(cg.out)
+            for name in left:  # some are gone already, depending on which call has failed
+                cg.op("LOAD_CONST", None)
+                cg.op("STORE_FAST", name)
             mine.append(self._handle(part, handler))
             for call in calls:
                 if call is not None:
                     call.handler = ExceptionHandler(cg.out[mark], part.base + handler.depth, handler.lasti)
+            left = kept + self._leave(part)
             leaving.append((leave, len(cg.out)))
             calls = mine
         cg.op("RETURN_VALUE")
         for leave, to in leaving:
             leave.target = cg.out[to]
+
+    def _leave(self, part: Part) -> list[str]:
+        """The rest of an inner frame has returned: deletes what it kept until then, and gives the names."""
+        names = [part.prefix + name for name in part.kept] if part.prefix else []
+        self._delete(names)
+        return names
 
     def _handle(self, part: Part, handler: ExceptionHandler) -> Instruction | None:
         # lasti counts in this code: in the resume function's it would name no line
@@ -238,7 +270,8 @@ class Segment:
         ``again``: the rest starts with the instruction that broke the graph.
         """
         cg, frame = self.cg, part.frame
-        stack_names = [f"__stack_{i}" for i in range(depth)]
+        stack_names = [f"__pushed_{i}" for i in range(depth)]
+        part.kept = sorted(part.bound)
         if target.op == "RETURN_VALUE":
             if depth > 1:
                 cg.op("STORE_FAST", stack_names[0])
@@ -251,23 +284,25 @@ class Segment:
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
         cg.op("LOAD_GLOBAL", self.make_resume(resume_code(point), point.offset, frame.scope.real))
-        for index, name in enumerate(stack_names):
+        passed = [*stack_names, *(part.prefix + CELL + n for n in cells)]
+        for index, name in enumerate(passed):
             cg.op("LOAD_CONST", 0) if index == lasti else cg.op("LOAD_FAST", name)
-        for name in cells:
-            cg.op("LOAD_FAST", part.prefix + CELL + name)
         for name in point.names:
-            cg.op("LOAD_FAST", part.prefix + name)
-        if len(self.frames) > 1:
-            self._forget([*stack_names, *(part.prefix + name for name in (part.bound if part.prefix else ()))])
+            if name in part.bound:
+                passed.append(part.prefix + name)
+                cg.op("LOAD_FAST", passed[-1])
+            else:
+                cg.op("LOAD_CONST", None)
+        part.kept = sorted(part.bound.difference(point.names, (CELL + n for n in cells)))
+        self._delete(passed)
         cg.call(len(point.arguments))
         return cg.out[-1]
 
     # -- the state at the end of the trace
 
-    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker]) -> bool:
+    def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker], effects: list[fx.Effect]) -> bool:
         """Whether the graph's outputs are all there is."""
         state, cg = self.state, self.cg
-        effects = fx.collect(state)
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
         for effect in effects:
@@ -302,15 +337,11 @@ class Segment:
         for name, temp in saved:
             cg.op("LOAD_FAST", temp)
             cg.op("STORE_FAST", name)
-        if len(self.frames) > 1:
-            self._forget([*cg.graph_outputs.values(), *(f"__temp_{i}" for i in range(1, cg.counter + 1))])
         return False
 
-    def _forget(self, names: list[str]) -> None:
-        """What only inner frames hold must not outlive them."""
+    def _delete(self, names: Iterable[str]) -> None:
         for name in names:
-            self.cg.op("LOAD_CONST", None)
-            self.cg.op("STORE_FAST", name)
+            self.cg.op("DELETE_FAST", name)
 
     def _none_left_open(self) -> None:
         """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, at a time that the trace does not know."""
@@ -393,11 +424,19 @@ class Segment:
         ``unwound``.
         """
         state, cg, root = self.state, self.cg, self.root
-        if self.graph_call is None or not (state.graph.may_raise or state.caught or state.graph.switches):
+        if self.graph_call is None or not (state.graph.may_raise or state.caught or state.graph.switches or state.released):
             return
         mark = len(cg.out)
         cg.op("STORE_FAST", "__failure")
         self.graph_call.handler = ExceptionHandler(cg.out[mark], 0, False)
+        if state.released:
+            cg.load_object(rescue.release)
+            cg.load_object(self.runs_anew)
+            cg.op("LOAD_FAST", "__failure")
+            for lock in state.released:
+                cg.load_source(lock.source)
+            cg.call(2 + len(state.released))
+            cg.op("POP_TOP")
         if not self.runs_anew:
             self.rescue = (rescue.raise_on, unwound)
             cg.load_object(rescue.raise_on)

@@ -11,6 +11,7 @@ import torch
 from torch.fx import GraphModule
 
 from .. import _native
+from ..bytecode.code import parameter_count
 
 
 class Plan:
@@ -19,7 +20,7 @@ class Plan:
     __name__ = "plan"
 
     def __init__(self, code: types.CodeType, scope: dict, handled: bool, modes: Any) -> None:
-        count = flat_arguments(code)
+        count = parameter_count(code)
         # Parameters as the interpreter lays them out: *args and **kwargs are plain ones here.
         flags = code.co_flags & ~0x0C  # CO_VARARGS, CO_VARKEYWORDS
         self.code = code.replace(co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=flags)
@@ -27,11 +28,6 @@ class Plan:
         self.handled = handled
         self.modes = modes
         _native.set_skip(self.code, None, True)
-
-
-def flat_arguments(code: types.CodeType) -> int:
-    stars = bool(code.co_flags & 4) + bool(code.co_flags & 8)
-    return code.co_argcount + code.co_kwonlyargcount + stars
 
 
 def point_out(failure: BaseException) -> None:
@@ -70,6 +66,13 @@ def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
         modes.restore()
     point_out(failure)
     raise failure
+
+
+def release(runs_anew: bool, failure: BaseException, *locks: Any) -> None:
+    """Called by transformed code for locks that the program has released, or would where the failure leaves it."""
+    if not runs_anew or not isinstance(failure, Exception):
+        for lock in locks:
+            lock.release()
 
 
 def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:

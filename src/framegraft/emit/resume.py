@@ -8,10 +8,11 @@ from __future__ import annotations
 from types import CodeType
 from typing import Any
 
+from ..bytecode.code import parameter_count
 from ..bytecode.encode import encode
-from ..bytecode.flow import live_locals, remove_unreachable
+from ..bytecode.flow import live_locals, perhaps_bound, remove_unreachable, stored_later
 from ..bytecode.ir import ExceptionHandler, Instruction
-from ..interp.frame import _DECODED, ORIGIN, RULES, _unsupported, instructions_of, origin_of
+from ..interp.frame import _DECODED, ORIGIN, PROLOGUE, RULES, _unsupported, instructions_of, origin_of
 from ..interp.unwind import PreviousException
 from ..model.source import instr
 from ..model.value import NONE, VariableTracker
@@ -19,6 +20,7 @@ from ..model.value import NONE, VariableTracker
 _KEEP: list[CodeType] = []
 _REWRITTEN: dict[int, list[Instruction]] = {}
 _LIVE: dict[int, list[frozenset[str]]] = {}
+_REPLACED: dict[int, list[frozenset[str]]] = {}
 
 _AGAIN: dict[int, Instruction] = {}  # id(resume code) -> its first instruction, where a graph has been broken already
 
@@ -97,7 +99,8 @@ class ResumePoint:
         self.offset = target.offset
         self.depth = depth
         live = _LIVE[id(self.code)][self.index]
-        self.names = sorted(live & bound)
+        # Those that are not bound are passed as None, which nobody reads: one function serves the first round of a loop and the others.
+        self.names = sorted(live & bound | replaced_at(self.code, target))
         self.cells = cells
         self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names
         self.again = again  # the instruction has broken a graph already
@@ -119,7 +122,8 @@ def _build(point: ResumePoint) -> CodeType:
     body = _clone(point.body)
     target = body[point.index]
     prologue = _restore_cells(point.cells)
-    prologue += [instr("LOAD_FAST", f"{STACK}{i}") for i in range(point.depth)]
+    for i in range(point.depth):
+        prologue += _moved(f"{STACK}{i}")
     prologue.append(instr("JUMP", None, target))
     made = _finish(point.code, prologue, body, target, f"<resume in {point.code.co_name}>", point.arguments, point.cells)
     if point.again:
@@ -127,8 +131,13 @@ def _build(point: ResumePoint) -> CodeType:
     return made
 
 
+def _moved(name: str) -> list[Instruction]:
+    """A local onto the stack, which is to hold it alone."""
+    return [instr("LOAD_FAST", name), instr("DELETE_FAST", name)]
+
+
 def _restore_cells(names: list[str]) -> list[Instruction]:
-    return [i for name in names for i in (instr("LOAD_FAST", CELL + name), instr("STORE_CELL", name))]
+    return [i for name in names for i in (*_moved(CELL + name), instr("STORE_CELL", name))]
 
 
 def _finish(
@@ -136,6 +145,7 @@ def _finish(
     cells: list[str],
 ) -> CodeType:
     for inst in prologue:
+        inst.place = PROLOGUE
         inst.positions = target.positions
         inst.run = RULES.get(inst.op, _unsupported)
     instructions = remove_unreachable(prologue + body)
@@ -192,8 +202,9 @@ class Suspended:
         skip = -1
         for i in range(len(self.stack)):
             if i == skip:
+                prologue.append(instr("DELETE_FAST", f"{STACK}{i}"))
                 continue
-            prologue.append(instr("LOAD_FAST", f"{STACK}{i}"))
+            prologue += _moved(f"{STACK}{i}")
             if i in handled:
                 prologue.append(instr("PUSH_EXC_INFO"))
                 skip = i + 1 if handled[i] else -1
@@ -212,3 +223,16 @@ def live_at(code: CodeType, inst: Instruction) -> frozenset[str]:
     origin = origin_of(code)
     body_of(origin)
     return _LIVE[id(origin)][inst.place]
+
+
+def replaced_at(code: CodeType, inst: Instruction) -> frozenset[str]:
+    """Locals that may be bound before an instruction of the original function and are not read, but perhaps stored, behind it."""
+    origin = origin_of(code)
+    body = body_of(origin)
+    found = _REPLACED.get(id(origin))
+    if found is None:
+        params = origin.co_varnames[: parameter_count(origin)]
+        found = _REPLACED[id(origin)] = [
+            later & bound - live
+            for later, bound, live in zip(stored_later(body), perhaps_bound(body, params), _LIVE[id(origin)], strict=True)]
+    return found[inst.place]

@@ -135,7 +135,7 @@ class InstructionTranslator:
         self.at = steps = state.steps = state.steps + 1
         if steps > state.next_check:
             state.over_limit()
-        if self.breakable and inst.op not in UNBREAKABLE:
+        if self.breakable and inst.op not in UNBREAKABLE and inst.place != PROLOGUE:
             planned = state.stop_at.get(steps)
             if planned is not None:
                 raise planned
@@ -175,6 +175,7 @@ class InstructionTranslator:
         self.ip = target.index
 
 
+PROLOGUE = -2  # the place of an instruction that belongs to no program: it restores the state of a frame that goes on
 UNBREAKABLE = frozenset(("RETURN_GENERATOR", "YIELD_VALUE", "SEND", "JUMP"))
 
 

@@ -25,12 +25,14 @@ from ..model.value import (
 from ..semantics import core, lookup
 from .frame import InstructionTranslator as Tx
 from .frame import origin_of, rule
+from .letting_go import let_go
 from .state import realize, user_error
 from .words import unbound_error
 
 
 @rule("POP_TOP")
 def pop_top(tx: Tx, inst: Instruction) -> None:
+    let_go(tx, tx.stack[-1])
     tx.stack.pop()
 
 
@@ -70,11 +72,13 @@ def load_fast(tx: Tx, inst: Instruction) -> None:
 
 @rule("STORE_FAST")
 def store_fast(tx: Tx, inst: Instruction) -> None:
+    let_go(tx, tx.locals.get(inst.arg))
     tx.locals[inst.arg] = tx.stack.pop()
 
 
 @rule("DELETE_FAST")
 def delete_fast(tx: Tx, inst: Instruction) -> None:
+    let_go(tx, tx.locals.get(inst.arg))
     if tx.locals.pop(inst.arg, None) is None:
         raise _unbound(inst.arg)
 
@@ -145,6 +149,7 @@ def class_body(tx: Tx, inst: Instruction) -> None:
 
 @rule("LOAD_ATTR")
 def load_attr(tx: Tx, inst: Instruction) -> None:
+    let_go(tx, tx.stack[-1])
     tx.stack.append(core.get_attr(tx, tx.pop(), inst.arg))
 
 

@@ -43,6 +43,7 @@ class TraceState:
         self.keep_alive: list = []
         self.scopes: dict[int, GlobalScope] = {}
         self.mutated: dict[int, VariableTracker] = {}
+        self.released: list[VariableTracker] = []  # locks that are let go behind the graph
         self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
         self.dirty = 0
         self.root: Any = None
@@ -60,6 +61,7 @@ class TraceState:
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for
         self.known_bases: set[type] = set()
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
+        self.arguments: list[LazyVariable] = []  # their values
         self.pure = ""  # the region that is traced, in which nothing from outside may be changed: regions.py
         self.older: dict[int, VariableTracker] = {}  # what was there before the region
         self.caught = False  # an operation stands where the program would catch what it raises

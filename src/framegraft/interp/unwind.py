@@ -138,3 +138,18 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
 @rule("CLEANUP_THROW")
 def cleanup_throw(tx: Tx, inst: Instruction) -> None:
     raise GraphBreak("raised_exception", "an exception is thrown into a generator that waits for another one")
+
+
+def catches(frame: Tx) -> bool:
+    """Whether a handler of the program covers the current instruction, other than the exits of ``with`` statements."""
+    handler, instructions = frame.inst.handler, frame.instructions
+    while handler is not None:
+        start = handler.target.index
+        ops = [inst.op for inst in instructions[start : start + 3]]
+        if ops[1:2] == ["WITH_EXCEPT_START"]:
+            handler = instructions[start + 1].handler
+        elif ops == ["COPY", "POP_EXCEPT", "RERAISE"]:
+            handler = instructions[start + 2].handler
+        else:
+            return True
+    return False

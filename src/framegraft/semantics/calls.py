@@ -13,9 +13,7 @@ from typing import Any
 
 from .. import _native
 from .._native import type_name
-from ..bytecode.code import note_name, qualified_name, replace_code
 from ..errors import GraphBreak, UserRaise
-from ..interp import frame as frames
 from ..interp.state import realize, user_error
 from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR, specialised, unknown
 from ..model.source import BUILTINS, pinned
@@ -41,13 +39,11 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import arity, attributes, iteration, lookup, operators
-from .containers import payload_of
+from . import arity, attributes, folding, iteration, lookup, operators, truth
+from .hashed import payload_of
+from .inlining import Args, Kwargs, bind_arguments, run_inline
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
-Args = list[VariableTracker]
-Kwargs = dict[str, VariableTracker]
-MAX_DEPTH = 180
 WEAKREF: list[Any] = []  # set by functions.py, which builds on this file
 
 
@@ -72,7 +68,7 @@ def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTr
 
 
 def truth_of(tx: Any, value: VariableTracker) -> bool:
-    return operators.truth(tx, value)
+    return truth.truth(tx, value)
 
 
 def is_builtin_method(method: VariableTracker) -> bool:
@@ -194,7 +190,7 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
         raise GraphBreak("raised_exception", f"{value.__qualname__} of a {obj.python_type().__name__}")
     if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
         plain = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
-        return operators.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
+        return folding.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
     if (value.__objclass__ is dict and issubclass(obj.python_type(), collections.OrderedDict)
             and getattr(collections.OrderedDict, value.__name__, None) is not value):  # reading by key is dict's own
         raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of an OrderedDict, which has an order of its own")
@@ -220,7 +216,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
         args, kwargs = [specialised(a) for a in args], {k: specialised(v) for k, v in kwargs.items()}
     if module in FOLDABLE_MODULES and value.__name__ not in IMPURE:
         if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
-            return operators.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
+            return folding.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
     known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
     if known is not None:
         return known(tx, args, kwargs)
@@ -274,7 +270,7 @@ def call_method(
         except GraphBreak:
             plain = None
         if plain is not None:
-            return operators.fold(getattr(target.value, name), plain, named)
+            return folding.fold(getattr(target.value, name), plain, named)
     otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
     raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)
 
@@ -382,11 +378,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
             return made
         return ExceptionVariable(cls, list(args[1:]))
     if lookup.mro_lookup(tx, cls, "__del__") is not MISSING:
-        # A frame that is resumed would keep the object alive for longer than the program does: this one must not be.
-        frames_above = tx.state.frames[:-1]
-        broken = GraphBreak("untraceable_call" if frames_above else "skipped_frame", f"{cls.__name__} has a finaliser")
-        broken.frames = list(frames_above)
-        raise broken
+        raise GraphBreak("finaliser", f"a {cls.__name__} is made")
     made = ObjectVariable(MISSING, cls)
     tx.state.dirty += 1
     if owner is object:
@@ -495,114 +487,7 @@ def inline_call(
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
 WHOLE: set[types.CodeType] = set()  # those of REPLACED inside of which no break may be: what runs in eager mode is the original
 UNWRAP: list[Any] = []  # set by inside.py: (function) -> the function that it only wraps for another tracer, or None
-LOOKS_AT_FRAME: list[Any] = []  # set by run.convert: (code) -> whether it may see that its frame is not a real one
 SKIP: list[Any] = []  # set by inside.py: (function) -> None to inline, or (reason, detail)
-
-
-def run_inline(tx: Any, code: Any, scope: Any, bound: Kwargs, closure: list, fn: Any, waiting: bool = False) -> VariableTracker:
-    if len(tx.state.frames) > MAX_DEPTH:
-        raise GraphBreak("recursion", f"more than {MAX_DEPTH} calls deep")
-    if LOOKS_AT_FRAME[0](code):
-        raise GraphBreak("introspection", f"{qualified_name(code)} may look at its own frame")
-    inner = frames.InstructionTranslator(tx.state, code, scope)
-    start_frame(inner, code, bound, closure)
-    inner.fn = fn
-    inner.breakable = waiting
-    if code.co_flags & frames.CO_GENERATOR:
-        inner.breakable = False
-        if fn is not None:
-            note_name(fn)
-        if fn is not None and (fn.__name__, fn.__qualname__) != (code.co_name, qualified_name(code)):
-            raise GraphBreak("untraceable_call", "a generator of a function that was given another name")
-        made = GeneratorVariable(inner)
-        tx.state.generators.append(made)
-        return made
-    if code.co_flags & (frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
-        raise GraphBreak("untraceable_call", "a coroutine")
-    depth = len(tx.state.exceptions)
-    try:
-        return inner.run()[1]
-    finally:
-        del tx.state.exceptions[depth:]
-
-
-def start_frame(inner: Any, code: Any, bound: Kwargs, closure: list) -> None:
-    """Lay bound arguments and closure cells out as the frame's locals (CPython: initialize_locals, MAKE_CELL)."""
-    if code.co_cellvars:
-        for name in code.co_cellvars:
-            inner.cells[name] = CellVariable(bound.pop(name, MISSING))
-    inner.cells.update(zip(code.co_freevars, closure, strict=True))
-    inner.locals = bound
-    if code.co_argcount:
-        first = code.co_varnames[0]
-        inner.first_arg = bound.get(first)
-        if inner.first_arg is None and first in inner.cells:
-            inner.first_arg = inner.cells[first].contents
-
-
-@functools.lru_cache(maxsize=1000)
-def _stub(code: types.CodeType) -> types.CodeType:
-    """A function body that does nothing, with the same parameters."""
-    nothing = (lambda: None).__code__
-    kept = code.co_flags & (frames.CO_VARARGS | frames.CO_VARKEYWORDS)
-    return replace_code(
-        nothing, co_argcount=code.co_argcount, co_posonlyargcount=code.co_posonlyargcount, co_kwonlyargcount=code.co_kwonlyargcount,
-        co_nlocals=code.co_argcount + code.co_kwonlyargcount + kept.bit_count(), co_flags=nothing.co_flags | kept,
-        co_varnames=code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + kept.bit_count()],
-        co_name=code.co_name, co_qualname=qualified_name(code))
-
-
-def _mismatch(code: types.CodeType, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs) -> UserRaise:
-    """The TypeError that the interpreter words for such a call."""
-    stub = types.FunctionType(_stub(code), {}, code.co_name, tuple(defaults))
-    stub.__qualname__ = name
-    stub.__kwdefaults__ = dict(kwdefaults)
-    try:
-        stub(*args, **kwargs)
-    except TypeError as error:
-        return UserRaise(user_error(TypeError, *error.args))
-    raise AssertionError(f"the call of {name} fits its parameters")
-
-
-def bind_arguments(
-    tx: Any, code: Any, name: str, args: Args, kwargs: Kwargs, defaults: Args, kwdefaults: Kwargs
-) -> Kwargs:
-    """Arguments by parameter name; a mismatch is the traced program's TypeError, which eager words best."""
-    count, kwonly = code.co_argcount, code.co_kwonlyargcount
-    names = code.co_varnames
-    bound: Kwargs = dict(zip(names[:count], args, strict=False))
-    position = count + kwonly
-    if code.co_flags & frames.CO_VARARGS:
-        bound[names[position]] = TupleVariable(list(args[count:]))
-        position += 1
-    elif len(args) > count:
-        raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
-    extra: Kwargs = {}
-    allowed = names[code.co_posonlyargcount : count + kwonly]
-    for key, value in kwargs.items():
-        if key in allowed:
-            if key in bound:
-                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
-            bound[key] = value
-        else:
-            extra[key] = value
-    if code.co_flags & frames.CO_VARKEYWORDS:
-        bound[names[position]] = DictVariable({k: (ConstantVariable(k), v) for k, v in extra.items()})
-    elif extra:
-        raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
-    for index in range(len(args), count):
-        key = names[index]
-        if key not in bound:
-            offset = index - (count - len(defaults))
-            if offset < 0:
-                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
-            bound[key] = defaults[offset]
-    for key in names[count : count + kwonly]:
-        if key not in bound:
-            if key not in kwdefaults:
-                raise _mismatch(code, name, args, kwargs, defaults, kwdefaults)
-            bound[key] = kwdefaults[key]
-    return bound
 
 
 def send(tx: Any, receiver: VariableTracker, value: VariableTracker) -> tuple[bool, VariableTracker]:

@@ -32,7 +32,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, class_checks, containers, core, iteration, lookup, operators
+from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, operators, truth
 from .wrapping import wrap_pinned
 
 
@@ -71,7 +71,7 @@ def _first_argument(tx: Any) -> VariableTracker:
 def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
     obj = specialised(obj)
     if isinstance(obj, ConstantVariable):
-        return operators.fold(fn, [obj])
+        return folding.fold(fn, [obj])
     if class_checks.is_class(obj):
         return _class_text(tx, fn, obj)
     if isinstance(obj, ObjectVariable) and obj.payload is None:
@@ -115,7 +115,7 @@ def _break_text(fn: Any, obj: VariableTracker) -> Any:
 def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if len(args) > 1 or kwargs:
         named = {k: core.need_constant(v, k) for k, v in kwargs.items()}
-        return operators.fold(str, [constant(core.need_constant(a, "an argument of str()")) for a in args], named)
+        return folding.fold(str, [constant(core.need_constant(a, "an argument of str()")) for a in args], named)
     if not args:
         return constant("")
     return text_of(tx, str, "__repr__", args[0])
@@ -124,14 +124,14 @@ def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 @constructs(int, float, bool, complex, bytes)
 def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cls is bool:
-        return constant(operators.truth(tx, args[0]) if args else False)
+        return constant(truth.truth(tx, args[0]) if args else False)
     if len(args) == 1 and not kwargs and type(args[0]) is SymbolicVariable:
         number = TENSOR.symbolic(tx, cls, args)
         if number is not None:
             return number
     args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
-        return operators.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
+        return folding.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
     if args and isinstance(args[0], TensorVariable):
         return operators.TENSOR.call(tx, cls, args, kwargs)
     if len(args) != 1 or kwargs:
@@ -163,10 +163,10 @@ def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].cls is frozenset:
         return args[0]
     result = SetVariable({}, cls=cls)
-    result.grown = not args or not isinstance(containers.payload_of(args[0]), (SetVariable, DictVariable))
+    result.grown = not args or not isinstance(hashed.payload_of(args[0]), (SetVariable, DictVariable))
     for item in iteration.unpack_iterable(tx, args[0]) if args else []:
         item = realize(item, tx.state)
-        result.items.setdefault(containers.hash_key(tx, item), item)
+        result.items.setdefault(hashed.hash_key(tx, item), item)
     return result
 
 
@@ -180,7 +180,7 @@ def make_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None:
     if args:
         source = args[0]
-        inner = containers.payload_of(source)
+        inner = hashed.payload_of(source)
         if isinstance(inner, DictVariable) or attributes.special_method(tx, source, "keys") is not None:
             pairs = containers.mapping_items(tx, source)
         else:
@@ -191,15 +191,15 @@ def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None
                     raise GraphBreak("raised_exception", "dict() of items that are no pairs")
                 pairs.append((realize(both[0], tx.state), both[1]))
         for key, value in pairs:
-            containers.dict_set(tx, target, key, value)
+            hashed.dict_set(tx, target, key, value)
     for name, value in kwargs.items():
-        containers.dict_set(tx, target, constant(name), value)
+        hashed.dict_set(tx, target, constant(name), value)
 
 
 @constructs(range)
 def make_range(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     values = [containers.index_of(tx, a) for a in args]
-    return operators.fold(range, [constant(v) for v in values])
+    return folding.fold(range, [constant(v) for v in values])
 
 
 @constructs(slice)
@@ -236,7 +236,7 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     method = attributes.special_method(tx, args[0], "__reversed__") if isinstance(args[0], ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [], {})
-    inner = containers.payload_of(args[0])
+    inner = hashed.payload_of(args[0])
     if isinstance(inner, DictVariable):
         return iteration.iterate_dict(tx, inner, backwards=True)
     if isinstance(inner, ConstantVariable):
@@ -303,7 +303,7 @@ class PartialVariable(MethodVariable):
 
 @constructs(types.MappingProxyType)
 def make_proxy(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    inner = containers.payload_of(args[0])
+    inner = hashed.payload_of(args[0])
     if not isinstance(inner, DictVariable):
         raise GraphBreak("untraceable_call", f"a mappingproxy of a {args[0].python_type().__name__}")
     made = ObjectVariable(MISSING, cls)

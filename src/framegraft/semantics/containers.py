@@ -3,43 +3,31 @@
 from __future__ import annotations
 
 import collections
-import enum
 import operator
 import sys
 import types
-import weakref
 from typing import Any
 
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, specialised
+from ..model.dispatch import specialised
 from ..model.value import (
     MISSING,
     ConstantVariable,
     DictVariable,
-    FunctionVariable,
     IteratorVariable,
-    LazyVariable,
     ListVariable,
     ObjectVariable,
-    SetVariable,
     SizeVariable,
     SliceVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
-    constant,
 )
 from . import attributes, calls, lookup
-from .wrapping import CONSTANT_TYPES, SPECIAL_FORM, need_constant_deep, wrap_constant, wrap_pinned
-
-
-def payload_of(tracker: VariableTracker) -> VariableTracker:
-    """The list, tuple, dict or set inside an instance of a subclass; any other tracker itself."""
-    if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
-        return tracker.payload
-    return tracker
+from .hashed import changing, complete, dict_delete, dict_get, dict_set, payload_of
+from .wrapping import SPECIAL_FORM, need_constant_deep, wrap_constant, wrap_pinned
 
 
 def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
@@ -52,212 +40,6 @@ def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
 
 
 # -- dicts
-
-
-PINNED = (type, types.BuiltinFunctionType, types.ModuleType, enum.Enum)  # from outside always guarded by identity
-
-
-def hash_key(tx: Any, key: VariableTracker) -> Any:
-    """A Python object that hashes and compares as the tracked one does."""
-    key = specialised(key)
-    if isinstance(key, ConstantVariable):
-        return key.value
-    if isinstance(key, TupleVariable):
-        return tuple(hash_key(tx, realize(i, tx.state)) for i in key.items)
-    if isinstance(key, SetVariable) and key.cls is frozenset:
-        return frozenset(key.items)
-    if isinstance(key, ObjectVariable):
-        value = key.value
-        if issubclass(type(value), PINNED):
-            return value
-        if issubclass(type(value), types.FunctionType) or lookup.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
-            if _is_missing(value):
-                return key
-            if key.source is not None and key.source.access != "CONST":
-                tx.state.guards.keys.setdefault(type(value), {})[key.source] = None
-            return value
-    if isinstance(key, (TensorVariable, FunctionVariable)):
-        return key
-    if isinstance(key, (ListVariable, DictVariable, SetVariable, SliceVariable)):
-        raise UserRaise(user_error(TypeError, f"unhashable type: '{type_name(key.python_type())}'"))
-    raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")
-
-
-def _key_of(tx: Any, d: DictVariable, key: VariableTracker) -> Any:
-    """``hash_key``; in a dict from outside the very object is looked for, where its class compares by identity."""
-    hashed = hash_key(tx, key)
-    parts = [key] if d.value is not None else []
-    while parts:
-        part = realize(parts.pop(), tx.state)
-        if isinstance(part, TupleVariable):
-            parts += part.items
-        elif isinstance(part, ObjectVariable) and part.source is not None and part.source in tx.state.guards.keys.get(type(part.value), ()):
-            tx.state.guards.add(part.source, "ID", part.value)
-    return hashed
-
-
-def _is_missing(value: Any) -> bool:
-    return type(value).__name__ == "_Missing"
-
-
-def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker | None:
-    """Value of a key, None where there is none."""
-    hashed = _key_of(tx, d, key)
-    found = d.items.get(hashed)
-    if found is not None:
-        return found[1]
-    if d.complete or hashed in d.deleted:
-        return None
-    assert d.source is not None
-    if isinstance(hashed, VariableTracker):
-        return _get_by_object(tx, d, hashed)
-    if not dict.__contains__(d.value, hashed):
-        tx.state.guards.add(d.source, "NOKEY", hashed)
-        return None
-    value = LazyVariable(dict.__getitem__(d.value, hashed), d.source.entry(d.value, hashed))
-    if not _is_plain_key(hashed) and not isinstance(key, ObjectVariable):
-        raise GraphBreak("unsupported_builtin_method", "a compound key of a dict made outside of the trace")
-    tx.state.guards.add(d.source, "HASKEY", hashed)
-    d.items[hashed] = (key, value)
-    d.fetched[hashed] = value
-    return value
-
-
-class _ValueOf:
-    """Accessor: the value of an object in a dict that knows it by its identity. It keeps nothing alive."""
-
-    def __init__(self, key: Any, name: str) -> None:
-        self.key = weakref.ref(key)
-        self.__name__ = f"value_of[{name}]"
-
-    def __call__(self, value: dict) -> Any:
-        return dict.__getitem__(value, self.key())
-
-
-class _Holds:
-    """Guard: whether an object is a key of a dict."""
-
-    def __init__(self, key: Any, name: str, present: bool) -> None:
-        self.key = weakref.ref(key)
-        self.present = present
-        self.__name__ = f"{'' if present else 'not '}has_key[{name}]"
-
-    def __call__(self, value: dict) -> bool:
-        return dict.__contains__(value, self.key()) is self.present
-
-
-def _get_by_object(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker | None:
-    """Look-up of a tensor from outside in a dict from outside, as optimizers keep their state."""
-    real = getattr(key, "value", None)
-    if real is None or key.source is None or type(d.value) not in (dict, collections.defaultdict):
-        if isinstance(key, TensorVariable) and key.source is None:
-            return None  # made in the trace: no dict from outside has it
-        raise GraphBreak("unsupported_builtin_method", f"look-up of a {key.python_type().__name__} in a dict made outside of the trace")
-    tx.state.guards.pin(key.source, real)
-    present = dict.__contains__(d.value, real)
-    tx.state.guards.add(d.source, "PY", _Holds(real, key.source.name, present))  # type: ignore[arg-type]
-    if not present:
-        return None
-    value = LazyVariable(dict.__getitem__(d.value, real), d.source.child("PYCALL", _ValueOf(real, key.source.name)))  # type: ignore[union-attr]
-    d.items[key] = (key, value)
-    d.fetched[key] = value
-    return value
-
-
-def _is_plain_key(key: Any) -> bool:
-    """A constant, or a tuple of constants and classes: looking it up runs no code of the program."""
-    if type(key) is tuple:
-        return all(_is_plain_key(k) or isinstance(k, type) and _is_compared_by_identity(type(k)) for k in key)
-    return type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key))
-
-
-def _is_compared_by_identity(meta: type) -> bool:
-    return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
-
-
-def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, VariableTracker]]:
-    """All entries in order; for a real dict this guards its keys."""
-    if d.complete:
-        return d.items
-    assert d.source is not None
-    guards = tx.state.guards
-    known = d.items
-    items: dict[Any, tuple[VariableTracker, VariableTracker]] = {}
-    if issubclass(type(d.value), collections.OrderedDict):  # its order is its own, not the dict's inside
-        keys = list(collections.OrderedDict.keys(d.value))
-        guards.add(d.source, "KEYS", tuple(keys))
-    else:
-        keys = list(dict.keys(d.value))
-        guards.add(d.source, "KEYS", tuple(keys))
-        if any(type(k) is float for k in keys):
-            guards.add(d.source, "PY", _KeysAre(keys))
-    for index, key in enumerate(keys):
-        if key in d.deleted:
-            continue
-        if key in known:
-            items[key] = known.pop(key)
-            continue
-        value = LazyVariable(dict.__getitem__(d.value, key), d.source.entry(d.value, key))
-        if type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key)):
-            tracker: VariableTracker = constant(key)
-        else:
-            tracker = realize(LazyVariable(key, d.source.child("MAPKEYAT", index)), tx.state)
-            if hash_key(tx, tracker) is not key:
-                raise GraphBreak("unsupported_iterator", f"a dict with a {type(key).__name__} as a key")
-        items[key] = (tracker, value)
-        d.fetched[key] = value
-    items.update(known)
-    d.items = items
-    d.complete = True
-    return items
-
-
-class _KeysAre:
-    """Guard: the same keys in the order of iteration, with the sign of zeros."""
-
-    __name__ = "keys_are"
-
-    def __init__(self, keys: list) -> None:
-        self.keys = [(type(k), repr(k) if type(k) is float else k) for k in keys]
-
-    def __call__(self, value: dict) -> bool:
-        return [(type(k), repr(k) if type(k) is float else k) for k in value.keys()] == self.keys
-
-
-def _changing(tx: Any, d: Any) -> None:
-    if d.source is not None:
-        if d.source.access in ("DICT", "BASEDICT", "FDICT", "FGLOBALS", "GLOBALS") and getattr(d, "owner", None) is None:
-            raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
-        tx.state.mark_mutated(d)
-    else:
-        tx.state.changed(d)
-    d.mutated = True
-    if not isinstance(d, ListVariable):
-        d.changes += 1
-
-
-def dict_set(tx: Any, d: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:
-    d = payload_of(d)
-    assert isinstance(d, DictVariable)
-    present = dict_get(tx, d, key) is not None
-    hashed = _key_of(tx, d, key)
-    _changing(tx, d)
-    d.items[hashed] = (d.items[hashed][0] if present else key, value)
-
-
-def dict_delete(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker | None:
-    """Remove a key; its value, or None where there was none."""
-    found = dict_get(tx, d, key)
-    if found is None:
-        return None
-    hashed = _key_of(tx, d, key)
-    if isinstance(hashed, VariableTracker) and hashed in d.fetched:
-        raise GraphBreak("unsupported_mutation", "a tensor taken out of a dict made outside of the trace")
-    _changing(tx, d)
-    del d.items[hashed]
-    if d.source is not None and dict.__contains__(d.value, hashed):
-        d.deleted.add(hashed)
-    return found
 
 
 def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
@@ -301,27 +83,6 @@ def merge(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTra
 
 
 # -- sets
-
-
-def ordered_items(s: SetVariable) -> list[VariableTracker]:
-    """A set's items in the order of its iteration, which hangs on hashes and on how the set came to be."""
-    if len(s.items) < 2 or s.as_is and not s.changes:
-        return list(s.items.values())
-    if s.grown and all(_is_plain_key(k) for k in s.items):
-        real: set = set()
-        for key in s.items:
-            real.add(key)
-        return [s.items[key] for key in real]
-    raise GraphBreak("unsupported_iterator", "the order of a set that the trace has changed")
-
-
-def set_add(tx: Any, s: VariableTracker, item: VariableTracker) -> None:
-    s = payload_of(s)
-    assert isinstance(s, SetVariable)
-    hashed = hash_key(tx, item)
-    if hashed not in s.items:
-        s.items[hashed] = item
-        _changing(tx, s)
 
 
 # -- subscripts
@@ -462,7 +223,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
             if not -len(inner.items) <= index < len(inner.items):
                 raise UserRaise(user_error(IndexError, "list assignment index out of range"))
             inner.items[index] = value
-        _changing(tx, inner)
+        changing(tx, inner)
         return
     method = attributes.special_method(tx, obj, "__setitem__")
     if method is None:
@@ -496,7 +257,7 @@ def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
                 if not -len(inner.items) <= index < len(inner.items):
                     raise UserRaise(user_error(IndexError, "list assignment index out of range"))
                 del inner.items[index]
-            _changing(tx, inner)
+            changing(tx, inner)
             return
     method = attributes.special_method(tx, obj, "__delitem__")
     if method is None:
@@ -517,10 +278,6 @@ def common_items(mine: dict, others: dict, is_set: bool) -> dict:
     if is_set and len(others) > len(mine):
         mine, others = others, mine
     return {key: item for key, item in others.items() if key in mine}
-
-
-def changing(tx: Any, tracker: Any) -> None:
-    _changing(tx, tracker)
 
 
 def iterator_over(items: list[VariableTracker]) -> IteratorVariable:

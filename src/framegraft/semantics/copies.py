@@ -24,7 +24,7 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from . import calls, containers, instances, lookup
+from . import calls, hashed, instances, lookup
 from .wrapping import wrap_pinned
 
 
@@ -68,8 +68,8 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
         return obj if all(a is b for a, b in zip(items, obj.items, strict=True)) else TupleVariable(items)
     if isinstance(obj, DictVariable):
         made = keep(DictVariable({}))
-        for key, value in list(containers.complete(tx, obj).values()):
-            containers.dict_set(tx, made, realize(part(key), tx.state), part(value))
+        for key, value in list(hashed.complete(tx, obj).values()):
+            hashed.dict_set(tx, made, realize(part(key), tx.state), part(value))
         return made
     if isinstance(obj, SetVariable):
         if memo is None and obj.cls is frozenset:
@@ -95,7 +95,7 @@ def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any
             raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, which has its own {name}")
     made = keep(calls.new_object(tx, object, [wrap_pinned(tx, cls)], {}))
     namespace = instances.instance_dict(tx, obj)
-    for key, value in list(containers.complete(tx, realize(namespace, tx.state)).values()):  # type: ignore[arg-type]
+    for key, value in list(hashed.complete(tx, realize(namespace, tx.state)).values()):  # type: ignore[arg-type]
         on_class = lookup.mro_lookup(tx, cls, key.value)  # type: ignore[attr-defined]
         if on_class is not MISSING and lookup.is_data(tx, type(on_class)):
             raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, whose __dict__ has the name of a descriptor")

@@ -6,20 +6,13 @@ The parts live in their own files; this one re-exports them so that rules can sa
 from ..interp.state import need_constant
 from .attributes import attribute_name, get_attr, special_method
 from .calls import call, inline_call, send
-from .containers import (
-    del_item,
-    dict_get,
-    dict_set,
-    hash_key,
-    mapping_items,
-    sequence_items,
-    set_add,
-    set_item,
-)
+from .containers import del_item, mapping_items, sequence_items, set_item
+from .hashed import dict_get, dict_set, hash_key, set_add
 from .iteration import next_item, unpack_iterable
 from .names import cell_contents, check_written, delete_global, import_module, load_global, lookup_global, store_cell
-from .operators import apply, format_value, truth
+from .operators import apply, format_value
 from .storing import del_attr, set_attr
+from .truth import truth
 from .wrapping import need_constant_deep, wrap_class, wrap_constant
 
 __all__ = [

@@ -24,7 +24,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, constructors, core, iteration, lookup, operators, storing
+from . import attributes, calls, constructors, core, folding, iteration, lookup, operators, storing, truth
 
 
 @handles(getattr)
@@ -74,7 +74,7 @@ def is_callable(tx: Any, obj: VariableTracker) -> bool:
 
 @handles(len)
 def handle_len(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return operators.length(tx, args[0])
+    return truth.length(tx, args[0])
 
 
 @handles(iter)
@@ -127,7 +127,7 @@ def _numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     best_item, best_key = None, None
     for item in items:
         rank = realize(calls.call(tx, key, [item], {}), tx.state) if keyed else item
-        if best_item is None or operators.truth(tx, operators.apply(tx, better, [rank, best_key])):
+        if best_item is None or truth.truth(tx, operators.apply(tx, better, [rank, best_key])):
             best_item, best_key = item, rank
     return best_item  # type: ignore[return-value]
 
@@ -147,7 +147,7 @@ def handle_sum(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     items = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, args[0])]
     total = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
     if all(type(i) is ConstantVariable for i in items) and type(total) is ConstantVariable:
-        return operators.fold(lambda: sum([i.value for i in items], total.value), [])
+        return folding.fold(lambda: sum([i.value for i in items], total.value), [])
     for item in items:
         total = realize(operators.apply(tx, operator.add, [total, item]), tx.state)
     return total
@@ -165,7 +165,7 @@ def handle_prod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_any(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     iterator = iteration.get_iter(tx, args[0])
     while (item := iteration.next_item(tx, iterator)) is not None:
-        if operators.truth(tx, item):
+        if truth.truth(tx, item):
             return constant(True)
     return constant(False)
 
@@ -174,7 +174,7 @@ def handle_any(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_all(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     iterator = iteration.get_iter(tx, args[0])
     while (item := iteration.next_item(tx, iterator)) is not None:
-        if not operators.truth(tx, item):
+        if not truth.truth(tx, item):
             return constant(False)
     return constant(True)
 
@@ -237,7 +237,7 @@ def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
             return result
         args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
-        return operators.fold(fn, args)
+        return folding.fold(fn, args)
     if any(isinstance(a, TensorVariable) for a in args):
         return operators.TENSOR.call(tx, fn, args, {})
     method = attributes.special_method(tx, args[0], name)
@@ -257,7 +257,7 @@ def handle_repr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     args = [specialised(a) for a in args]
     if type(args[0]) is ConstantVariable:
-        return operators.fold(hash, args)
+        return folding.fold(hash, args)
     if isinstance(args[0], ObjectVariable) and args[0].payload is None:
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")
         if isinstance(method, types.FunctionType):

@@ -22,7 +22,7 @@ from ..model.value import (
     constant,
 )
 from . import calls, class_attributes, lookup
-from .containers import dict_get
+from .hashed import dict_get
 from .wrapping import wrap_class, wrap_pinned
 
 

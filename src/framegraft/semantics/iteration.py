@@ -26,8 +26,9 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers
-from .containers import ITERATE, complete, payload_of
+from . import attributes, calls, hashed
+from .containers import ITERATE
+from .hashed import complete, payload_of
 from .operators import apply
 from .outside import OutsideIteratorVariable
 
@@ -62,7 +63,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
     if isinstance(obj, DictVariable):
         return iterate_dict(tx, obj)
     if isinstance(obj, SetVariable):
-        return IteratorVariable(containers.ordered_items(obj), obj, type(iter(set())))
+        return IteratorVariable(hashed.ordered_items(obj), obj, type(iter(set())))
     if isinstance(obj, ConstantVariable):
         try:
             values = list(obj.value)
@@ -111,7 +112,7 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
             if not iterator.view:
                 return item
             assert isinstance(iterator.origin, DictVariable)
-            key, value = iterator.origin.items[containers.hash_key(tx, item)]
+            key, value = iterator.origin.items[hashed.hash_key(tx, item)]
             return value if iterator.view == "values" else TupleVariable([key, value])
         if isinstance(iterator.origin, ListVariable) and iterator.kind is not _BACKWARDS:
             iterator.items, iterator.index, iterator.origin = [], 0, None  # it lets go of the list: what is added comes too late

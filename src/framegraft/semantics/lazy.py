@@ -19,7 +19,15 @@ from ..model.value import (
     constant,
 )
 from ..polyfills import iterators as bodies
-from . import calls, containers, core, iteration, methods, operators  # noqa: F401 - the methods of generators come first
+from . import (
+    calls,
+    containers,
+    core,
+    folding,
+    inlining,
+    iteration,
+    iterator_methods,  # noqa: F401 - the methods of generators come first
+    )
 
 
 class LazyIteratorVariable(GeneratorVariable):
@@ -46,7 +54,7 @@ def make(tx: Any, cls: type, body: Any, parameters: list, args: list, kwargs: di
     code = body.__code__
     scope = tx.state.scope(body.__globals__, pinned(body).child("FGLOBALS"), BUILTINS)
     bound = dict(zip(code.co_varnames[: code.co_argcount], parameters, strict=True))
-    generator = calls.run_inline(tx, code, scope, bound, [], body)
+    generator = inlining.run_inline(tx, code, scope, bound, [], body)
     assert isinstance(generator, GeneratorVariable)
     tx.state.generators.remove(generator)  # leaves nothing to be done when it dies
     return LazyIteratorVariable(generator.frame, cls, args, kwargs or {})
@@ -78,7 +86,7 @@ calls.CLASS_METHODS[itertools.chain, "from_iterable"] = chain_from_iterable
 def make_islice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, args, kwargs, (2, 3, 4))
     numbers = [core.need_constant(a, "islice() argument") for a in args[1:]]
-    operators.fold(lambda: itertools.islice((), *numbers) and None, [])  # the errors it raises
+    folding.fold(lambda: itertools.islice((), *numbers) and None, [])  # the errors it raises
     start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (numbers[0] or 0, numbers[1],
                                                                       (numbers[2] if len(numbers) > 2 else None) or 1)
     iterator = iteration.get_iter(tx, args[0])

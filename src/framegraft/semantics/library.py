@@ -12,6 +12,7 @@ import weakref
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
+from ..interp.letting_go import may_have_died
 from ..interp.state import realize, user_error
 from ..model.dispatch import CLASSES, constructs, handles
 from ..model.guards import Condition
@@ -89,6 +90,8 @@ def call_weakref(tx: Any, fn: ObjectVariable) -> VariableTracker:
     """``reference()``."""
     if fn.source is None or fn.value is MISSING:
         raise GraphBreak("untraceable_call", "a weak reference made in the trace")
+    if fn.value() is not None and may_have_died(tx.state):
+        raise GraphBreak("untraceable_call", "a weak reference to what may have died in the trace")
     return realize(LazyVariable(fn.value(), fn.source.child("PYCALL", REFERENT)), tx.state)
 
 

@@ -9,7 +9,7 @@ from ..errors import GraphBreak
 from ..interp.state import need_constant, realize
 from ..model.dispatch import handles
 from ..model.value import NONE, LazyVariable, ObjectVariable, VariableTracker
-from . import lookup, operators
+from . import lookup, truth
 
 _LEVELS = {logging.Logger.debug: logging.DEBUG, logging.Logger.info: logging.INFO, logging.Logger.warning: logging.WARNING,
            logging.Logger.error: logging.ERROR, logging.Logger.exception: logging.ERROR, logging.Logger.critical: logging.CRITICAL}
@@ -42,7 +42,7 @@ def handle_is_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def _silent(method: Any, level: int) -> None:
     @handles(method)
     def log(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-        if operators.truth(tx, _is_enabled(tx, args[0], level)):
+        if truth.truth(tx, _is_enabled(tx, args[0], level)):
             raise GraphBreak("untraceable_call", f"logging.Logger.{method.__name__} of the standard library {', '.join(kwargs)}".rstrip())
         return NONE
 

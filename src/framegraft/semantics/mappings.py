@@ -9,7 +9,7 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import constructs, method
 from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, VariableTracker
-from . import attributes, calls, containers, storing
+from . import attributes, calls, containers, hashed, storing
 from .constructors import update_dict
 from .functions import is_callable
 
@@ -18,7 +18,7 @@ from .functions import is_callable
 def copy(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
     if not isinstance(obj.payload, DictVariable) or args:
         return None
-    return containers.like(tx, obj, DictVariable(dict(containers.complete(tx, obj.payload))))
+    return containers.like(tx, obj, DictVariable(dict(hashed.complete(tx, obj.payload))))
 
 
 @constructs(collections.defaultdict)

@@ -16,6 +16,7 @@ from ..model.dispatch import HANDLERS, TENSOR, specialised, unknown
 from ..model.source import Source, pinned
 from ..model.value import (
     MISSING,
+    BuiltinMethodVariable,
     CellVariable,
     ConstantVariable,
     DictVariable,
@@ -96,6 +97,9 @@ def need_constant_deep(tracker: VariableTracker) -> Any:
     if isinstance(tracker, ObjectVariable) and tracker.source is not None and tracker.source.access == "CONST":
         return tracker.value
     raise GraphBreak("untraceable_call", f"a {type(tracker).__name__} where a constant is needed")
+
+
+OWNERS_OF_METHODS: set[type] = set()  # classes in C of which bound methods from outside are understood
 
 
 class VariableBuilder:
@@ -215,6 +219,12 @@ class VariableBuilder:
         if owner is None or isinstance(owner, (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
             self.state.guards.pin(source, value)
             return ObjectVariable(value, type(value), source)
+        if type(owner) in OWNERS_OF_METHODS:
+            self.state.guards.add(source, "TYPE", type(value))
+            self.state.guards.add(source.child("ATTR", "__name__"), "EQ", value.__name__)
+            method = BuiltinMethodVariable(value.__name__, self.wrap(owner, source.child("ATTR", "__self__")))
+            method.source = source
+            return method
         raise unknown(f"a bound method {value.__qualname__} made outside of the trace", type(owner).__module__,
                       otherwise="unsupported_builtin_method")
 

@@ -24,7 +24,7 @@ from ..model.source import Source, local
 from ..model.value import LazyVariable, ObjectVariable, VariableTracker
 from .likeness import Pairs, alike, as_is, collect, is_operand, is_plain, parts_of, shown
 from .modes import Modes
-from .torchops import run_node
+from .running import run_node
 
 _MODULE = local(0, "module")
 

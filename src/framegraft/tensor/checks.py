@@ -15,9 +15,9 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import user_error
 from ..model.dispatch import TENSOR, handles
 from ..model.value import NONE, ConstantVariable, SymbolicVariable, TensorVariable, VariableTracker, constant
-from ..semantics import operators
+from ..semantics import operators, truth
 from . import symbolic
-from .torchops import note_errors, run_node
+from .running import note_errors, run_node
 
 _C: Any = torch  # its private functions have no stubs
 # Only with a text does torch keep the operation as one with an effect.
@@ -89,7 +89,7 @@ def torch_assert(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     condition, message = given["condition"], given.get("message", constant(""))
     if isinstance(condition, (TensorVariable, SymbolicVariable)) and assume(tx, condition, True):
         return NONE
-    if operators.truth(tx, condition):
+    if truth.truth(tx, condition):
         return NONE
     if not isinstance(message, ConstantVariable):
         raise GraphBreak("raised_exception", "a failing check raises AssertionError")

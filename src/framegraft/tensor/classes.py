@@ -19,7 +19,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import lookup, operators
+from ..semantics import lookup, truth
 from ..semantics.class_checks import INSTANCE_CHECKS
 
 
@@ -30,7 +30,7 @@ def _marked_as(kind: type, mark: str) -> Any:
         if target is kind and isinstance(obj, TensorVariable) and not issubclass(cls, target):
             if mark in obj.attrs:
                 tx.state.outside += 1
-                return operators.truth(tx, obj.attrs[mark])
+                return truth.truth(tx, obj.attrs[mark])
             if obj.value is not None and obj.source is not None:
                 marked = getattr(obj.value, mark, None)
                 if marked is not None:

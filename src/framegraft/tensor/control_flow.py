@@ -13,7 +13,7 @@ from ..errors import GraphBreak
 from ..model.dispatch import handles
 from ..model.value import ConstantVariable, TensorVariable, VariableTracker
 from ..semantics import calls
-from . import subgraphs, torchops
+from . import running, subgraphs
 from .fake import CaptureMode
 
 
@@ -45,13 +45,13 @@ def _operator(tx: Any, name: str, op: Any, before: list, bodies: list, given: li
     try:
         with graph.propagating():
             result = fake(*(p[1] for p in before), *bodies, *(p[1] for p in pairs))
-    except torchops.PROPAGATION_ERRORS as error:
-        raise torchops.not_propagated(f"torch.{name}", error) from None
-    torchops.note_errors(tx.state, name, True)
+    except running.PROPAGATION_ERRORS as error:
+        raise running.not_propagated(f"torch.{name}", error) from None
+    running.note_errors(tx.state, name, True)
     tx.state.dirty += 1
     node = graph.node("call_function", op, (*(p[0] for p in before), *inner, *(p[0] for p in pairs)), {})
     node.meta["stack_trace"] = tx.state.stack_trace()
-    return torchops.wrap_result(tx, node, tuple(result), torchops.Unwrapper(tx, op)).items  # type: ignore[attr-defined]
+    return running.wrap_result(tx, node, tuple(result), running.Unwrapper(tx, op)).items  # type: ignore[attr-defined]
 
 
 def _pair(node: torch.fx.Node) -> tuple[torch.fx.Node, Any]:
@@ -111,7 +111,7 @@ def while_loop(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     around = tuple(_pair(n) for n in lifted)
     if torch.is_grad_enabled() and any(fake.requires_grad for _, fake in (*carried, *around)):
         raise GraphBreak("untraceable_call", "torch.while_loop of tensors that require gradients")
-    if [torchops.metadata(t.fake) for t in leaves] != [torchops.metadata(t.fake) for t in body.outputs]:
+    if [running.metadata(t.fake) for t in leaves] != [running.metadata(t.fake) for t in body.outputs]:
         raise GraphBreak("untraceable_call", "torch.while_loop whose tensors change their shapes")
     results = _operator(tx, "while_loop", torch.ops.higher_order.while_loop, [], modules, [carried, around], _as_carried)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, spec))

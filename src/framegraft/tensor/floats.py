@@ -12,8 +12,8 @@ from typing import Any
 import torch
 
 from ..model.value import ConstantVariable, ListVariable, SymbolicVariable, TensorVariable, VariableTracker
-from . import torchops
-from .torchops import run_node
+from . import running
+from .running import run_node
 
 _C: Any = torch  # its operators have no stubs
 _OPERATORS = (operator.add, operator.sub, operator.mul, operator.truediv, operator.neg, operator.pow)
@@ -141,4 +141,4 @@ _RULES: dict[str, Any] = {
     **dict.fromkeys(("_foreach_add", "_foreach_sub", "_foreach_mul", "_foreach_div"), _each_scaled),
     **dict.fromkeys(("_foreach_addcmul", "_foreach_addcdiv"), _each_product),
 }
-torchops.FLOATS.append(rewrite)
+running.FLOATS.append(rewrite)

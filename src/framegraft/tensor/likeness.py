@@ -21,7 +21,7 @@ from ..model.value import (
     VariableTracker,
 )
 from .fake import FakeTensor
-from .torchops import metadata
+from .running import metadata
 
 PLAIN = (ConstantVariable, TensorVariable)
 

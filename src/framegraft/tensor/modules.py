@@ -17,7 +17,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import containers, instances, storing
+from ..semantics import hashed, instances, storing
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -45,7 +45,7 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
         if torch.nn.modules.module._global_buffer_registration_hooks:
             raise GraphBreak("unsupported_mutation", "a buffer set while registration hooks are installed")
         buffers = realize(instances.instance_dict_attr(tx, obj, "_buffers"), tx.state)
-        containers.dict_set(tx, buffers, constant(name), value)
+        hashed.dict_set(tx, buffers, constant(name), value)
         return True
     storing.generic_set_attr(tx, obj, name, value)
     return True
@@ -114,5 +114,5 @@ def log_api_usage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(torch.broadcast_shapes)
 def broadcast_shapes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    shapes = [containers.hash_key(tx, a) for a in args]
+    shapes = [hashed.hash_key(tx, a) for a in args]
     return constant(torch.broadcast_shapes(*shapes))

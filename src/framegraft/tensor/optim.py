@@ -20,8 +20,8 @@ from ..model.value import NONE, ConstantVariable, LazyVariable, ListVariable, Te
 from ..polyfills import optim as polyfills
 from ..semantics import calls, containers
 from ..semantics.wrapping import wrap_constant
-from . import torchops
-from .torchops import run_node
+from . import running, torchops
+from .running import run_node
 
 _C: Any = torch  # its operators have no stubs
 
@@ -108,7 +108,7 @@ def _of_precision(tx: Any, value: VariableTracker, dtype: torch.dtype) -> Variab
     return run_node(tx, "call_method", "to", [TensorVariable(value.node, value.fake, value.cls), constant(real)], {})
 
 
-torchops.NUMBERS.append(compute)
+running.NUMBERS.append(compute)
 
 
 def _without_scalar(tx: Any, name: str, args: list, kwargs: dict) -> tuple | None:

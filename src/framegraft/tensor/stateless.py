@@ -24,12 +24,12 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from ..semantics import calls, containers, instances, iteration
+from ..semantics import calls, containers, hashed, instances, iteration
 
 
 def _table(tx: Any, module: ObjectVariable, name: str) -> DictVariable:
     table = realize(instances.instance_dict_attr(tx, module, name), tx.state)
-    table = containers.payload_of(table)
+    table = hashed.payload_of(table)
     if not isinstance(table, DictVariable):
         raise GraphBreak("unsupported_attribute", f"{name} is no dict")
     return table
@@ -92,7 +92,7 @@ def _with_tied(given: dict[str, VariableTracker], held: dict[str, VariableTracke
 @handles(stateless._functional_call)
 def functional_call(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     given = dict(zip(("module", "parameters_and_buffers", "args", "kwargs"), args, strict=False)) | kwargs
-    module, tensors = given["module"], containers.payload_of(given["parameters_and_buffers"])
+    module, tensors = given["module"], hashed.payload_of(given["parameters_and_buffers"])
     strict, tie = given.get("strict"), given.get("tie_weights")
     if not isinstance(module, ObjectVariable) or not isinstance(tensors, DictVariable) or module.source is None:
         raise GraphBreak("untraceable_call", "functional_call of something other than a module and a dict")

@@ -31,6 +31,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from ..errors import ConstraintViolation
 from ..model.source import Source
 from ..model.value import ConstantVariable, SymbolicVariable
+from ..native.private import hints, note_unbacked_input, source_field
 from .expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot, python_function
 from .policy import fits
 from .symbolic import CLASSES, raw_expression
@@ -44,24 +45,33 @@ class InputSource(torch._guards.Source):
 
     text: str
 
-    @property
+    @source_field
     def name(self) -> str:  # type: ignore[override]
         return self.text
 
-    @property
+    @source_field
     def guard_source(self) -> Any:  # type: ignore[override]
         return torch._guards.GuardSource.LOCAL
 
 
-class _Guards(list):
-    """ShapeEnv's list of guards; remembers which line of the program asked for each."""
+class Questions(list):
+    """ShapeEnv's list of guards; remembers which line of the program asked for each.
+
+    AOTAutograd may compile a backward pass when it first runs. What is asked then is in ``late``: the cache entry exists, and its
+    guards do not hold these.
+    """
 
     def __init__(self, where: Callable[[], str]) -> None:
         super().__init__()
         self.where = where
         self.causes: list[str] = []
+        self.closed = False
+        self.late: list[sympy.Basic] = []
 
     def append(self, guard: Any) -> None:
+        if self.closed:
+            self.late.append(guard.expr)
+            return
         self.causes.append(self.where())
         super().append(guard)
 
@@ -80,6 +90,11 @@ def as_tensor(value: float) -> torch.Tensor:
     return torch.tensor(value, dtype=torch.float64)
 
 
+def _is_there(node: Any) -> bool:
+    """Whether a number has its node; it may have been made in a rehearsal, all nodes of which are erased."""
+    return node is not None and not getattr(node, "_erased", False)
+
+
 class Symbols:
     """The symbols of one trace."""
 
@@ -90,7 +105,7 @@ class Symbols:
             allow_scalar_outputs=graph.data_numbers,
             allow_dynamic_output_shape_ops=graph.data_shapes,
         )
-        self.env.guards = self._guards = _Guards(where)
+        self.env.guards = self._guards = Questions(where)
         self.slots: dict[sympy.Symbol, Slot] = {}
         self.numbers: dict[Source, SymbolicVariable] = {}
         self.derived: dict[sympy.Symbol, SymbolicVariable] = {}  # what the program computes with floats
@@ -102,6 +117,12 @@ class Symbols:
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
         self._causes: dict[Any, str] = {}
         self._where = where
+
+    def close(self) -> None:
+        """The guards of the entry are made; questions that come later are not among them."""
+        self.env.freeze()
+        self._guards.closed = True
+        self._guards.where = str
 
     # -- making symbols
 
@@ -140,7 +161,7 @@ class Symbols:
         self.graph.mode.has_unbacked = True
         low, high = limits or (None, None)
         self.env.constrain_symbol_range(symbol, low or 0, int_oo if high is None else high)
-        self.env.unbacked_inputs.add(symbol)
+        note_unbacked_input(self.env, symbol)
         self.slots[symbol] = slot
         self._causes[symbol] = self._where()
         return made
@@ -198,7 +219,7 @@ class Symbols:
 
     def node(self, tracker: SymbolicVariable) -> Any:
         """The node that computes a number; the number itself where it turned out to be fixed."""
-        if tracker.node is None:
+        if not _is_there(tracker.node):
             tracker.node = self._make_node(tracker)
         return tracker.node
 
@@ -221,7 +242,7 @@ class Symbols:
         if expr.is_number:
             return int(expr) if expr.is_integer else float(expr)
         found = self.nodes.get(expr)
-        if found is not None:
+        if _is_there(found):
             return found
         if expr in self.derived:
             made = self.node(self.derived[expr])
@@ -244,7 +265,7 @@ class Symbols:
     def _input(self, symbol: Any) -> Any:
         """A placeholder for a slot's number, and for a float the node that reads it from its tensor."""
         slot = self.slots[symbol]
-        hint: Any = self.env.backed_var_to_val.get(symbol)
+        hint: Any = hints(self.env).get(symbol)
         if not symbol.is_integer:
             self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
@@ -261,7 +282,7 @@ class Symbols:
     @contextlib.contextmanager
     def only_inputs(self) -> Iterator[None]:
         """For compilers: floats that are no input of the graph don't exist. torch would try to specialise them."""
-        values = self.env.backed_var_to_val
+        values = hints(self.env)
         hidden = {s: v for s, v in values.items() if not s.is_integer and s not in self.carried}
         for symbol in hidden:
             del values[symbol]

@@ -21,7 +21,7 @@ from ..polyfills import pytree as polyfilled_pytree
 from ..polyfills import transforms as polyfills
 from ..semantics import calls
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
-from . import subgraphs, torchops
+from . import running, subgraphs
 
 func: Any = torch.func
 
@@ -70,15 +70,15 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any) -
     try:
         with graph.propagating():
             result = make(rehearse)(*fake_args, **fake_kwargs)
-    except torchops.PROPAGATION_ERRORS as error:
-        raise torchops.not_propagated(f"torch.func.{name}", error) from None
+    except running.PROPAGATION_ERRORS as error:
+        raise running.not_propagated(f"torch.func.{name}", error) from None
     if not found:
         raise GraphBreak("untraceable_call", f"{name}, which did not call its function")
     traced = found[0]
     outputs, shape = pytree.tree_flatten(result)
     if any(isinstance(o, VariableTracker) for o in outputs):
         raise GraphBreak("untraceable_call", f"{name} of a function that returns something other than tensors and constants")
-    torchops.note_errors(tx.state, name, True)
+    running.note_errors(tx.state, name, True)
     inner = graph.submodule(name, traced.module())
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorVariable)]
     template = [None if isinstance(leaf, VariableTracker) else leaf for leaf in leaves]
@@ -86,10 +86,10 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any) -
     node = graph.node("call_function", target, (inner, *(t.node for t in tensors), *traced.lifted), {})
     node.meta["stack_trace"] = tx.state.stack_trace()
     tx.state.dirty += 1
-    unwrap = torchops.Unwrapper(tx, target)
+    unwrap = running.Unwrapper(tx, target)
     unwrap.by_fake = {id(t.fake): t for t in tensors}
     real = [o for o in outputs if isinstance(o, torch.Tensor)]
-    wrapped = iter(torchops.wrap_result(tx, node, tuple(real), unwrap).items)  # type: ignore[attr-defined]
+    wrapped = iter(running.wrap_result(tx, node, tuple(real), unwrap).items)  # type: ignore[attr-defined]
     flat = [next(wrapped) if isinstance(o, torch.Tensor) else o for o in outputs]
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(flat, shape))
 

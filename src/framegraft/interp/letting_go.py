@@ -1,0 +1,58 @@
+"""Where a frame lets go of an object, and something happens when that dies: the trace ends there, so that it dies at its time."""
+
+from __future__ import annotations
+
+import types
+import weakref
+from typing import Any
+
+import torch
+
+from ..errors import GraphBreak
+from ..model.value import LazyVariable, VariableTracker
+
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, range, slice, torch.Tensor,
+                    torch.nn.Parameter))
+_FRAMES = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+
+
+def let_go(tx: Any, tracker: VariableTracker | None) -> None:
+    """The frame is about to drop a value. Break where that may be the end of a parameter's object, and the program is told of it."""
+    source = tracker.source if tracker is not None else None
+    if source is None or source.access != "ARG":
+        return
+    value = getattr(tracker, "value", None)
+    if type(value) not in _PLAIN and tells(value) and _holders(tx, tracker) <= 1:
+        raise GraphBreak("finaliser", f"a {type(value).__name__}, which tells when it dies")
+
+
+def tells(value: Any) -> bool:
+    """Whether code runs when the object dies."""
+    kind = type(value)
+    if hasattr(kind, "__del__") or issubclass(kind, _FRAMES) and _waits(value):
+        return True
+    return kind.__weakrefoffset__ > 0 and any(r.__callback__ is not None for r in weakref.getweakrefs(value))
+
+
+def _waits(value: Any) -> bool:
+    """Whether a generator or coroutine has begun and not ended."""
+    frame = getattr(value, "gi_frame", None) or getattr(value, "cr_frame", None) or getattr(value, "ag_frame", None)
+    return frame is not None and frame.f_lasti > 0
+
+
+def _holders(tx: Any, tracker: Any) -> int:
+    """How many variables and stack entries of the frames in the trace hold the value."""
+    count = 0
+    for frame in tx.state.frames:
+        for held in (*frame.locals.values(), *frame.stack, *(cell.contents for cell in frame.cells.values())):
+            count += held is tracker or isinstance(held, LazyVariable) and held.tracker is tracker
+    return count
+
+
+def may_have_died(state: Any) -> bool:
+    """Whether the trace has let go of an object from outside, by a variable or in an object that holds it."""
+    if state.outside:
+        return True
+    held = {id(v) for frame in state.frames
+            for v in (*frame.locals.values(), *frame.stack, *(cell.contents for cell in frame.cells.values()))}
+    return any(id(v) not in held and type(v.value) not in (type(None), bool, int, float, str) for v in state.arguments)

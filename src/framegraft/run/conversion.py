@@ -1,0 +1,411 @@
+"""One frame on its way to an entry of the cache: traced, as often as it takes, and emitted."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch._guards import CompileContext, CompileId, compile_context
+
+from .. import _native, config, events
+from ..backends.aliasing import compile_changing
+from ..backends.registry import call_backend
+from ..backends.tracing import refuses_floats
+from ..bytecode.ir import Instruction
+from ..emit.effects import changed_objects
+from ..emit.output import Segment
+from ..emit.resume import breaks_again
+from ..errors import BackendCompilerFailed, GraphBreak, InternalError, Restart, Unsupported, UserRaise
+from ..interp import frame as frames
+from ..interp.state import TraceState, recursion_room
+from ..model.guards import ProgramBuilder
+from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
+from ..model.value import MISSING, CellVariable, LazyVariable
+from ..native.calibrate import tensor_spec
+from ..semantics import inlining
+from ..semantics.wrapping import VariableBuilder
+from ..tensor import control_flow, modules, numpy
+from ..tensor.blocks import Blocks
+from ..tensor.graph import OutputGraph
+from ..tensor.modes import Modes
+from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
+from ..tensor.symbolic import plain_number
+from . import logs, records
+from .checks import CheckFunction, EntryInfo
+from .later import LaterCode
+from .names import InstalledName, Numbering
+from .search import Search
+
+_pins = itertools.count(1)
+MAX_ATTEMPTS = 40
+
+
+class Conversion:
+    """One frame on its way to an entry."""
+
+    def __init__(self, ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Capture) -> None:
+        self.ctx = ctx
+        self.capture = capture
+        self.fn = fn
+        self.args = args
+        self.code = fn.__code__
+        self.installed: list[InstalledName] = []
+        self.planned: dict[int, GraphBreak] = {}  # the step before which the next attempt ends
+        self.search: Search | None = None
+        self.leaving: list[GraphBreak] = []  # breaks that only let an exception of the program out
+        self.graph_module: Any = None
+        self.compiling: tuple[str, Any, list[Any]] | None = None  # what the backend works on
+        self.modes = Modes()
+        self.rescue = True
+        self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
+        self.repeats = True  # calls of modules that do what an earlier one did are not traced
+        self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
+
+    def failed(self, error: Exception, suppressed: bool) -> list[str]:
+        """Tells of an error; what listeners have to add to it."""
+        failed = events.CaptureFailed(self.capture, error, suppressed, self.fn, self.args, self.compiling, self.ctx.compiler, [])
+        events.publish(failed)
+        return failed.notes
+
+    def run(self) -> Any:
+        """The new entry; GraphBreak where the frame is better run as it is."""
+        first = Numbering.next
+        for _attempt in range(MAX_ATTEMPTS):
+            try:
+                with recursion_room():
+                    made = self._attempt()
+            except BackendCompilerFailed as failed:
+                if len(self.floats) == 2 or not refuses_floats(failed.__cause__):
+                    raise
+                self.floats.append(FIXED_FLOATS if self.floats else TENSOR_FLOATS)
+                made = AGAIN
+            except FloatFixed:
+                self.floats.append(TENSOR_FLOATS)
+                made = AGAIN
+            if made is not AGAIN:
+                return made
+            self.installed.clear()
+            Numbering.next = first
+        raise GraphBreak("skipped_frame", f"no end after {MAX_ATTEMPTS} attempts")
+
+    # -- one attempt
+
+    def _attempt(self) -> Any:
+        rng = torch.get_rng_state()
+        self.capture.attempts += 1
+        for planned in self.planned.values():
+            planned.settle()  # a compiler may have ended the attempt before
+        state, root = self._start()
+        try:
+            try:
+                kind, value = root.run()
+            except GraphBreak as broken:
+                return self._broken(state, root, broken)
+            except Restart:
+                return AGAIN
+            except UserRaise as raised:
+                leaving = GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame")
+                self.leaving.append(leaving)
+                return self._plan([root], leaving)
+            assert kind == "return"
+            return self._unsafe(state) or self._emit(state, [root], None, lambda segment: segment.finish_return(value))
+        finally:
+            self.capture.spent("trace")
+            nesting = state.graph.nesting
+            state.release()
+            self.modes.restore()
+            for _ in range(nesting):
+                torch.autocast_decrement_nesting()
+            for _ in range(-nesting):
+                torch.autocast_increment_nesting()
+            torch.set_rng_state(rng)
+
+    def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
+        modules.answer_late()
+        control_flow.register_late()
+        numpy.learn()
+        policy = Policy(self.ctx.dynamic, self.earlier, config)
+        for how in self.floats:
+            policy.spare_compiler(how)
+        state = TraceState(OutputGraph(policy, config), config)
+        state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
+        state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
+        state.graph.where = state.where
+        state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
+        if self.repeats and config.force_break_at is None:
+            state.blocks = Blocks(state, self._trace_all)
+        state.builder = VariableBuilder(state)
+        code, fn = self.code, self.fn
+        scope = state.scope(fn.__globals__, GLOBALS, BUILTINS)
+        root = frames.InstructionTranslator(state, code, scope, frames.instructions_of(code))
+        root.breakable = True
+        state.stop_at = self.planned
+        state.root = root
+        state.lines = set() if events.lines_wanted() else None
+        state.watch = logs.watch()
+        count = len(self.args)
+        state.parameters = list(code.co_varnames[:count])
+        state.rescue = self.rescue
+        if self.ctx.fullgraph:
+            state.max_idle = state.max_steps
+            state.over_limit()
+        bound: dict[str, Any] = {
+            name: LazyVariable(value, local(index, name))
+            for index, (name, value) in enumerate(zip(code.co_varnames[:count], self.args, strict=True))
+        }
+        state.arguments = list(bound.values())
+        closure = [self._free_cell(state, i, name, cell)
+                   for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or (), strict=True))]
+        inlining.start_frame(root, code, bound, closure)
+        state.guards.add(Source("STATE"), "STATE", _native.global_state())
+        return state, root
+
+    def _trace_all(self) -> None:
+        self.repeats = False
+
+    def _free_cell(self, state: TraceState, index: int, name: str, cell: Any) -> CellVariable:
+        source = closure_cell(index, name)
+        known = state.by_id.get(id(cell))
+        if known is not None:
+            return known  # type: ignore[return-value]
+        inside = source.child("CELLVAL")
+        try:
+            contents: Any = LazyVariable(cell.cell_contents, inside)
+        except ValueError:
+            state.guards.add(inside, "ABSENT")
+            contents = MISSING
+        tracker = CellVariable(contents, source)
+        state.by_id[id(cell)] = tracker
+        return tracker
+
+    # -- breaks
+
+    def _plan(self, interrupted: list, broken: GraphBreak) -> Any:
+        """Trace again, and end before the instruction that the innermost of these frames is at."""
+        at = broken.at or interrupted[-1].at
+        if at in self.planned:
+            raise broken
+        broken.user_stack = broken.user_stack or [frame.place() for frame in interrupted]
+        broken.settle()
+        self.planned = {**self.planned, at: broken}
+        return AGAIN
+
+    def _unsafe(self, state: TraceState) -> Any:
+        """AGAIN if the trace counted on running anew where the graph cannot be repeated: the next attempt does not."""
+        if not state.rescued or not self.rescue or state.graph.may_run_anew():
+            return None
+        self.rescue = False
+        self.planned = {}
+        self.search = None
+        return AGAIN
+
+    def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
+        traced = broken.frames or [root]
+        broken.frames = []  # it may be raised again, by another attempt
+        interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))
+        broken.user_stack = broken.user_stack or [frame.place() for frame in traced]
+        if self.ctx.fullgraph and broken not in self.leaving:
+            raise Unsupported.from_break(broken) from None
+        if broken.reason == "skipped_frame":
+            raise broken
+        if broken not in self.planned.values() and broken.reason != "forced_break":
+            return self._plan(interrupted, broken)
+        return self._unsafe(state) or self._emit(state, interrupted, broken, Segment.finish_break)
+
+    def _emit(self, state: TraceState, interrupted: list, broken: GraphBreak | None, finish: Callable[[Segment], None]) -> Any:
+        root = interrupted[0]
+        self.capture.spent("trace")
+        segment = Segment(state, interrupted, self._install, self._fresh, self._make_resume)
+        state.frames[:] = interrupted
+        try:
+            finish(segment)
+        except GraphBreak as worse:
+            if worse.reason != "unreconstructible_value":
+                raise worse from None
+            if self.ctx.fullgraph:
+                worse.user_stack = [root.place()]
+                raise Unsupported.from_break(worse) from None
+            if broken is not None:
+                worse.user_stack = broken.user_stack
+                if broken.reason != "unreconstructible_value":
+                    worse.detail += f", alive at a break ({broken})"
+            else:
+                worse.user_stack = [root.place()]
+            if self.search is None:
+                self.search = Search(state.points)
+            self.search.failed(interrupted[-1].at if broken is not None else sys.maxsize, worse)
+            return self._probe()
+        if self.search is not None and self.search.could_be_later(interrupted[-1].at):
+            return self._probe()
+        instructions = segment.seal(self._compile_graph)
+        if broken is not None:
+            broken.settle()
+        if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
+            records.note_break(broken, self.code, self.capture)
+        return self._entry(state, root, segment, instructions, broken)
+
+    def _probe(self) -> Any:
+        assert self.search is not None
+        step, broken = self.search.next()
+        broken.settle()
+        self.planned = {step: broken}
+        return AGAIN
+
+    # -- emission
+
+    def _install(self, hint: str, obj: Any) -> str:
+        """A name of ``obj`` in the function's globals, never used for another object: an old entry's code may still run."""
+        name = f"__fg{hint}_{next(_pins)}"
+        self.installed.append(InstalledName(self.fn.__globals__, name, obj))
+        return name
+
+    def _compile_graph(self, name: str, module: Any, graph: OutputGraph) -> None:
+        module.__class__.__name__ = name
+        self.graph_module = module
+        events.publish(events.GraphTraced(self.capture, name, module))
+        modes = Modes()
+        self.modes.restore()
+        self.capture.spent("emit")
+        try:
+            values = [t.value for t in graph.inputs]
+            self.compiling = (name, module, [plain_number(v) for v in values])
+            changed = graph.changed_inputs()
+            module.meta["unrepeatable"] = graph.unrepeatable()
+            known = graph.symbols.guard_count() if graph.symbols is not None else 0
+            only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
+            frame, index = self.capture.frame, self.capture.index
+            with compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index))), only_inputs:
+                if any(changed):
+                    compiled = compile_changing(self.ctx.compiler, module, values, changed)
+                else:
+                    compiled = call_backend(self.ctx.compiler, module, values)
+            if not self.floats and graph.symbols is not None and graph.symbols.fixed_float(known):
+                raise FloatFixed
+        finally:
+            modes.restore()
+            self.capture.spent("backend")
+        records.note_graph(module, self.capture, name)
+        made = events.GraphCompiled(self.capture, *self.compiling, compiled)
+        self.compiling = None
+        events.publish(made)
+        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(made.compiled)))
+
+    def _fresh(self, prefix: str) -> str:
+        while True:
+            name = f"{prefix}_{Numbering.next}"
+            Numbering.next += 1
+            if name not in self.fn.__globals__:
+                return name
+
+    def _make_resume(self, code: types.CodeType, offset: int, scope: dict[str, Any]) -> str:
+        key = (code, id(scope), id(self.fn.__globals__))
+        known = self.ctx.resumes.get(key)
+        if known is not None and known.scope is self.fn.__globals__:
+            self.installed.append(known)
+            return known.name
+        name = self._fresh(f"__resume_at_{offset}")
+        function = types.FunctionType(code, scope, code.co_name)
+        resume = InstalledName(self.fn.__globals__, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss))
+        self.ctx.resumes[key] = resume
+        self.installed.append(resume)
+        return name
+
+    def _code(self, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
+        return LaterCode(instructions, self.code, argnames, line, tuple(self.installed))
+
+    def _short_cut(
+        self, segment: Segment, argnames: list[str], line: int, met: dict[Source, int]
+    ) -> tuple[list[Source], dict[str, Any]]:
+        """How the native core runs the entry with what the guards have met, and the places of that."""
+        if segment.forwards and all(source in met for source in segment.inputs()):
+            return segment.inputs(), {"graph": self.fn.__globals__[segment.graph_name], "rescue": segment.rescue}
+        instructions, given, names = segment.with_inputs(met)
+        if not given:
+            return [], {}
+        return given, {"quick": self._code(instructions, [*argnames, *names], line)()}
+
+    def _entry(self, state: TraceState, root: Any, segment: Segment, instructions: list[Instruction],
+               broken: GraphBreak | None) -> Any:
+        code = self.code
+        argnames = list(code.co_varnames[: len(self.args)])
+        line = root.line() if broken is not None else code.co_firstlineno
+        later = self._code(instructions, argnames, line)
+        runs: Any = later
+        unchanged = True
+        if records.has_bytecode_hooks():
+            encoded = later.encoded()
+            replaced = records.apply_bytecode_hooks(code, encoded)
+            unchanged = replaced is encoded
+            if not unchanged:
+                runs = later.holding(replaced)
+        self.capture.spent("emit")
+        guards = state.guards
+        _guard_aliases(state)
+        for keys in guards.keys.values():
+            if len(keys) > 1:
+                guards.add(Source("NONE"), "NOALIAS", tuple(keys))
+        if len(guards.tensors) > 1:
+            guards.add(Source("NONE"), "NOALIAS", tuple(guards.tensors))
+        for source, tensor in state.graph.changed_with_gradient():
+            guards.add(source.child("ATTR", "is_leaf"), "EQ", tensor.is_leaf)
+            if tensor._base is None:
+                guards.add(source.child("ATTR", "_base"), "EQ", None)
+            else:
+                guards.add(source.child("ATTR", "_base").child("ATTR", "is_leaf"), "EQ", tensor._base.is_leaf)
+        if state.graph.symbols is not None:
+            for expression, cause in state.graph.symbols.guards():
+                guards.add(Source("NONE"), "SHAPE", expression, cause)
+            state.graph.symbols.close()
+        found = guards.finish(segment.cg.pins if segment is not None else ())
+        builder = ProgramBuilder(found)
+        nodes = builder.build()
+        given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
+        program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state))
+        entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
+        info.check_fn = CheckFunction(program, found, argnames, self.fn)
+        if config.verify_guards_on_creation:
+            self.modes.restore()  # the trace may have left the program's own mode behind
+            failed = program.explain(self.args, self.fn)
+            if failed is not None:
+                raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
+        _native.add_entry(code, entry)
+        records.CONVERSIONS[code] += 1
+        self.capture.entered(info, len(found))
+        events.publish(events.EntryMade(self.capture, entry, found, state.lines or set(), self.fn, self.args))
+        return entry
+
+
+AGAIN: Any = object()
+
+
+class FloatFixed(Exception):
+    """A compiler has taken a changing float for a constant."""
+
+
+def _shielded(compiled: Any) -> Any:
+    """The compiled graph, out of reach of the evaluation hook."""
+    owner = getattr(compiled, "__self__", None)
+    if isinstance(owner, torch.fx.GraphModule) and isinstance(compiled, types.MethodType):
+        _native.set_skip(compiled.__func__.__code__, None, True)
+        return compiled
+
+    return _native.Shielded(compiled)
+
+
+def _guard_aliases(state: TraceState) -> None:
+    """Objects that the trace changed must not turn out to be the same as others that it took for distinct."""
+    changed = {type(getattr(t, "value", None)) for t in state.mutated.values() if t.source is not None}
+    groups: dict[type, list[Source]] = {}
+    for tracker in state.by_id.values():
+        value = getattr(tracker, "value", None)
+        if tracker.source is not None and type(value) in changed and tracker.source.root().access != "CONST":
+            groups.setdefault(type(value), []).append(tracker.source)
+    for sources in groups.values():
+        if len(sources) > 1:
+            state.guards.add(Source("NONE"), "NOALIAS", tuple(sources))

@@ -1,0 +1,30 @@
+"""Constants folded by the real function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import user_error
+from ..model.value import ListVariable, TupleVariable, VariableTracker
+from .wrapping import wrap_constant
+
+
+def fold(fn: Any, args: list[VariableTracker], kwargs: dict | None = None) -> VariableTracker:
+    """Call the real, pure function on constants; what it raises, the traced program raises."""
+    try:
+        value = fn(*(a.value for a in args), **(kwargs or {}))  # type: ignore[attr-defined]
+    except Exception as error:
+        raise UserRaise(user_error(type(error), *error.args)) from None
+    return fresh(value)
+
+
+def fresh(value: Any) -> VariableTracker:
+    """Tracker of an object that this very call made: nobody else has it."""
+    if type(value) is list:
+        return ListVariable([fresh(v) for v in value])
+    if type(value) is tuple:
+        return TupleVariable([fresh(v) for v in value])
+    if type(value) in (dict, set, bytearray) or type(value).__name__ == "ndarray":
+        raise GraphBreak("untraceable_call", f"a builtin that gives a new {type(value).__name__}")
+    return wrap_constant(value)

@@ -1,0 +1,283 @@
+"""An operation runs on fake tensors, and becomes a node of the graph; its results become trackers."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from typing import Any
+
+import torch
+
+from ..errors import GraphBreak
+from ..interp.state import realize
+from ..interp.unwind import catches
+from ..model.value import (
+    MISSING,
+    NONE,
+    ConstantVariable,
+    DictVariable,
+    ListVariable,
+    ObjectVariable,
+    SliceVariable,
+    SymbolicVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
+from . import indexing, numpy, symbolic, whole
+from .fake import DATA_DEPENDENT, FakeTensor
+
+_DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
+
+
+def _is_literal(value: complex) -> bool:
+    """Whether source code with its repr gives the number again: signs of zeros get lost, and infinities have no literal."""
+    try:
+        return repr(ast.literal_eval(repr(value))) == repr(value)
+    except ValueError:
+        return False
+
+
+class Unwrapper:
+    """Trackers to FX arguments and to fake arguments, side by side."""
+
+    def __init__(self, tx: Any, target: Any = "") -> None:
+        self.tx = tx
+        self.target = target
+        self.by_fake: dict[int, TensorVariable] = {}
+        self.saw_tensor = False
+
+    def both(self, tracker: VariableTracker) -> tuple[Any, Any]:
+        tracker = realize(tracker, self.tx.state)
+        if isinstance(tracker, TensorVariable):
+            self.by_fake[id(tracker.fake)] = tracker
+            self.saw_tensor = True
+            return tracker.node, tracker.fake
+        if isinstance(tracker, ConstantVariable):
+            value = tracker.value
+            if type(value) is complex and not _is_literal(value):
+                raise GraphBreak("untraceable_call", f"{value!r}, which a graph's code cannot spell")
+            if type(value) in numpy.SCALARS:
+                value = numpy.number_of(value, self.target)
+            return value, value
+        if isinstance(tracker, SymbolicVariable):
+            node = self.tx.state.graph.symbols.node(tracker)
+            return node, tracker.value if isinstance(node, torch.fx.Node) else node
+        if isinstance(tracker, ObjectVariable) and tracker.value in (int, float, bool, complex):
+            return _DTYPES[tracker.value], _DTYPES[tracker.value]
+        if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
+            if isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
+                return self.both(tracker.payload)
+        if isinstance(tracker, (ListVariable, TupleVariable)):
+            pairs = [self.both(i) for i in tracker.items]
+            make = list if isinstance(tracker, ListVariable) else tuple
+            return make(p[0] for p in pairs), make(p[1] for p in pairs)
+        if isinstance(tracker, SliceVariable):
+            pairs = [self.both(i) for i in tracker.items]
+            return slice(*(p[0] for p in pairs)), slice(*(p[1] for p in pairs))
+        if isinstance(tracker, DictVariable) and tracker.source is None:
+            pairs2 = {k: self.both(v) for k, (_, v) in tracker.items.items()}
+            return {k: p[0] for k, p in pairs2.items()}, {k: p[1] for k, p in pairs2.items()}
+        raise GraphBreak("untraceable_call", f"a {tracker.python_type().__name__} as an argument of a tensor operation")
+
+PLAIN_OPERATORS: dict[Any, Any] = {
+    getattr(operator, name): getattr(operator, name.strip("_")[1:], None) or getattr(operator, name.strip("_")[1:] + "_")
+    for name in ("iadd", "isub", "imul", "itruediv", "ifloordiv", "imod", "ipow", "imatmul", "iand", "ior", "ixor", "ilshift",
+                 "irshift")
+}
+
+FLOATS: list[Any] = []  # (tx, target, args, kwargs) -> the value, or None; set by floats.py, which builds on this file
+
+NUMBERS: list[Any] = []  # (tx, target, args, run) -> the value, or None; set by optim.py, which builds on this file
+
+
+def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Add a node for the operation and wrap what it gives."""
+    if tx.state.graph.has_numbers:
+        computed = NUMBERS[0](tx, target, args, lambda args: _run_node(tx, kind, target, args, kwargs))
+        if computed is not None:
+            return computed
+    return _run_node(tx, kind, target, args, kwargs)
+
+
+def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
+    state = tx.state
+    if state.graph.policy is not None and state.graph.policy.tensor_floats:
+        rewritten = FLOATS[0](tx, target, args, kwargs)
+        if rewritten is not None:
+            return rewritten
+    if target in indexing.BY_KEY and state.graph.policy is not None and isinstance(args[0], TensorVariable):
+        selected = _selected(tx, target, args)
+        if selected is not None:
+            return selected
+    name = target if kind == "call_method" else getattr(target, "__name__", str(target))
+    if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
+        target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
+    unwrap = Unwrapper(tx, target)
+    pairs = [unwrap.both(a) for a in args]
+    named = {k: unwrap.both(v) for k, v in kwargs.items()}
+    fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
+    if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
+        raise GraphBreak("random_call", "an explicit random generator")
+    before: list[tuple[TensorVariable, tuple]] = []
+    caught = note_errors(state, name, _may_raise(target))
+    try:
+        result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
+        if result is NotImplemented:
+            before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
+            with state.graph.propagating():
+                if kind == "call_method":
+                    result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
+                else:
+                    result = target(*fake_args, **fake_kwargs)
+    except PROPAGATION_ERRORS as error:
+        if isinstance(error, DATA_DEPENDENT) and state.graph.symbols is None and (state.graph.data_numbers or state.graph.data_shapes):
+            state.graph.use_symbols()
+            return run_node(tx, kind, target, args, kwargs)
+        raise not_propagated(name, error) from None
+    state.dirty += 1
+    state.grew_at = state.steps
+    if state.graph.symbols is not None:
+        state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
+    node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
+    if tx.state.frames:
+        node.meta["stack_trace"] = state.stack_trace()
+    for tracker, old in before:
+        if metadata(tracker.fake) != old and tracker.source is not None:
+            state.graph.graph.erase_node(node)
+            raise GraphBreak("unsupported_mutation", f"{name} changes the metadata of an input")
+    for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
+        if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
+            return given
+    calls = state.graph.call_count - 1
+    made = wrap_result(tx, node, result, unwrap)
+    if state.blocks is not None:
+        state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
+    return made
+
+
+def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
+    """Reading or writing of what positions that are symbols select; None where there are none."""
+    obj, key, *value = args
+    found = indexing.selections(obj.fake.dim(), realize(key, tx.state), lambda item: realize(item, tx.state))
+    if found is None:
+        return None
+    first, picked = found
+    if first is not None:
+        obj = run_node(tx, "call_function", operator.getitem, [obj, first], {})
+    for dim, index in picked:
+        obj = run_node(tx, "call_function", torch.select, [obj, constant(dim), index], {})
+    return run_node(tx, "call_function", target, [obj, constant(...), *value], {}) if value else obj
+
+
+def note_errors(state: Any, name: str, raises: bool) -> int:
+    """Put down where an operation stands; ``raises``: it may raise or not, depending on the values in its tensors.
+
+    Gives how many frames deep the program would catch what it raises; 0: nowhere.
+    """
+    caught = _caught_at(state)
+    state.graph.may_raise |= raises
+    state.caught |= caught > 0
+    if raises and caught:
+        state.rescued = True
+        if not state.rescue:
+            raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
+    return caught
+
+PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
+                      AttributeError, OverflowError, torch.jit.Error)
+
+
+def not_propagated(name: str, error: BaseException) -> GraphBreak:
+    """The break for an operation that failed on fake tensors. Eager words the error best, and may not even raise it."""
+    if isinstance(error, DATA_DEPENDENT):
+        return GraphBreak("dynamic_output_shape" if "Dynamic" in type(error).__name__ else "tensor_item", f"{name}: {error}")
+    if symbolic.is_data_dependent(error):
+        return GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}")
+    return GraphBreak("fake_tensor_failure", f"{name}: {error}")
+
+# Operations that raise, or not, depending on the values in their tensors.
+_RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gather", "scatter", "scatter_", "scatter_add",
+                      "scatter_add_", "index_select", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill",
+                      "index_fill_", "index_put", "index_put_", "embedding", "embedding_bag", "take", "take_along_dim",
+                      "cross_entropy", "nll_loss", "one_hot", "bincount", "repeat_interleave", "multinomial", "bernoulli",
+                      "binary_cross_entropy", "floor_divide", "floordiv", "remainder", "mod", "inverse", "cholesky", "inv",
+                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "_assert_async", "normal", "searchsorted", "bucketize"))
+
+
+def _may_raise(target: Any) -> bool:
+    return (target if isinstance(target, str) else getattr(target, "__name__", "")) in _RAISING
+
+
+def _caught_at(state: Any) -> int:
+    """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
+    return next((depth for depth in range(len(state.frames), 0, -1) if catches(state.frames[depth - 1])), 0)
+
+
+def metadata(fake: Any) -> tuple:
+    """What an operation in place must leave as it is."""
+    if type(fake) is not FakeTensor:  # of a transform of torch.func
+        return (fake.shape, fake.dtype)
+    return (fake.shape, fake.stride(), fake.dtype, fake.requires_grad, fake.storage_offset())
+
+_QUANTIZED = frozenset((torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4))
+_KNOWN = (bool, int, float, str, torch.dtype, torch.device, torch.Size)  # results that the fake operation tells
+_CLASSES = (FakeTensor, torch.Tensor, torch.nn.Parameter)  # plain ones: of transforms of torch.func
+
+
+def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableTracker:
+    symbols = tx.state.graph.symbols
+    if symbols is not None:
+        symbols.bind(node, result)
+    if isinstance(result, torch.Tensor):
+        same = unwrap.by_fake.get(id(result))
+        if same is not None:
+            return same
+        if result.layout is not torch.strided or result.dtype in _QUANTIZED:  # fake tensors know too little about these
+            raise GraphBreak("sparse_or_complex_layout", f"an operation that gives a tensor of {result.layout}, {result.dtype}")
+        if type(result) not in _CLASSES:
+            raise GraphBreak("input_subclass", f"an operation that gives a {type(result).__name__}")
+        node.meta["example_value"] = result
+        if tx.state.graph.mode.has_unbacked:
+            tx.state.graph.symbols.bind_sizes(node, result)
+        return TensorVariable(node, result, type_of_fake(result))
+    if isinstance(result, (list, tuple)):
+        items: list[VariableTracker] = []
+        for index, item in enumerate(result):
+            if item is None or isinstance(item, _KNOWN):
+                items.append(constant(item))
+                continue
+            part = tx.state.graph.graph.call_function(operator.getitem, (node, index), {})
+            items.append(wrap_result(tx, part, item, unwrap))
+        node.meta["example_value"] = result
+        if isinstance(result, list):
+            return ListVariable(items)
+        made = TupleVariable(items)
+        if type(result) is not tuple:
+            return _struct(type(result), made)
+        return made
+    if type(result) in symbolic.CLASSES:
+        return symbolic.wrap_number(tx, node, result)
+    if result is None:
+        return NONE  # done for its effect, as x[i] = v is
+    if isinstance(result, _KNOWN):
+        tx.state.graph.graph.erase_node(node)
+        tx.state.graph.call_count -= 1
+        return constant(result)
+    raise GraphBreak("untraceable_call", f"an operation that gives a {type(result).__name__}")
+
+
+def _struct(cls: type, items: TupleVariable) -> VariableTracker:
+    """torch.return_types.max and friends: named tuples made in C."""
+    made = StructVariable(MISSING, cls)
+    made.payload = items
+    return made
+
+
+class StructVariable(ObjectVariable):
+    __slots__ = ()
+
+
+def type_of_fake(fake: Any) -> type:
+    return torch.nn.Parameter if getattr(fake, "_is_param", False) else torch.Tensor

@@ -1,0 +1,377 @@
+"""Objects die at the instruction at which they die in eager mode, wherever the graph breaks."""
+
+import contextlib
+import functools
+import gc
+import sys
+import types
+import weakref
+
+import pytest
+import torch
+
+import framegraft
+
+from .differential import differential
+
+# There is no source for handing a variable's object over to a callee.
+pytestmark = pytest.mark.own_code
+
+
+class Thing:
+    def __init__(self, name="thing"):
+        self.name = name
+
+
+class Noisy:
+    log: list = []
+
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        Noisy.log.append(self.name)
+
+
+def heard():
+    found, Noisy.log[:] = list(Noisy.log), []
+    return found
+
+
+def make(*names):
+    """What only the caller's frame holds."""
+    return tuple(Thing(n) for n in names) if len(names) > 1 else Thing(*names)
+
+
+@differential()
+def test_deleted_behind_a_break(x):
+    thing = Thing()
+    ref = weakref.ref(thing)
+    print("break")
+    y = x + 1
+    del thing
+    return y, ref() is None
+
+
+@differential()
+def test_stored_anew_behind_a_break(x):
+    thing = Thing()
+    ref = weakref.ref(thing)
+    print("break")
+    first = ref() is None
+    thing = x * 2
+    return thing, first, ref() is None
+
+
+@differential()
+def test_never_read_again_but_alive(x):
+    thing = Thing()
+    ref = weakref.ref(thing)
+    print("break")
+    y = x + 1
+    print("again")
+    return y, ref() is None
+
+
+@differential()
+def test_alive_until_it_is_stored_anew(x):
+    thing = Thing()
+    ref = weakref.ref(thing)
+    print("one")
+    seen = [ref() is None]
+    print("two")
+    seen.append(ref() is None)
+    thing = None
+    print("three")
+    seen.append(ref() is None)
+    return x + 1, seen, thing
+
+
+@differential()
+def test_loop_variables(x):
+    refs = []
+    seen = []
+    for i in range(3):
+        thing = Thing(i)
+        refs.append(weakref.ref(thing))
+        print(i)
+        seen.append([r() is None for r in refs])
+        x = x + i
+    return x, seen, [r() is None for r in refs]
+
+
+@differential(xfail_breaks="a frame evaluator is called with the caller's arguments still on its stack (PEP 523)")
+def test_arguments_of_a_callee(x):
+    def callee(thing, x):
+        ref = weakref.ref(thing)
+        print("inside")
+        del thing
+        gone = ref() is None
+        print("behind")
+        return x + 1, gone
+
+    return callee(x=x, thing=Thing())
+
+
+@differential()
+def test_callee_returns(x):
+    def callee(x):
+        thing = Thing()
+        refs.append(weakref.ref(thing))
+        print("inside")
+        seen.append(refs[0]() is None)
+        return x + 1
+
+    refs, seen = [], []
+    y = callee(x)
+    seen.append(refs[0]() is None)
+    print("outside")
+    return y, seen
+
+
+@differential()
+def test_callee_raises(x):
+    def callee(x):
+        thing = Thing()
+        refs.append(weakref.ref(thing))
+        print("inside")
+        raise ValueError("no")
+
+    refs, seen = [], []
+    try:
+        callee(x)
+    except ValueError as error:
+        print("caught", error)
+    seen.append(refs[0]() is None)
+    print("outside")
+    return x + 1, seen
+
+
+@differential()
+def test_values_on_the_stack(x):
+    refs = []
+
+    def make(i):
+        thing = Thing(i)
+        refs.append(weakref.ref(thing))
+        print("made", i)
+        return thing
+
+    names = [make(0).name, make(1).name + len(refs), (make(2), make(3))[0].name]
+    gone = [r() is None for r in refs]
+    print("behind")
+    return x + 1, names, gone
+
+
+@differential()
+def test_finalisers(x):
+    heard()
+    a = Noisy("a")
+    b = Noisy("b")
+    print("break")
+    x = x + 1
+    del a
+    seen = [heard()]
+    print("break")
+    b = x * 2
+    seen.append(heard())
+    return b, seen
+
+
+@differential()
+def test_finaliser_of_a_temporary(x):
+    heard()
+    Noisy("a")
+    seen = [heard()]
+    y = x + len(Noisy("bc").name)
+    seen.append(heard())
+    return y, seen
+
+
+@differential()
+def test_callbacks(x):
+    log = []
+    thing = Thing()
+    ref = weakref.ref(thing, lambda r: log.append("gone"))
+    print("break")
+    y = x + 1
+    log.append("before")
+    del thing
+    log.append("after")
+    return y, log, ref() is None
+
+
+@differential()
+def test_weak_dictionaries(x):
+    table = weakref.WeakKeyDictionary()
+    values = weakref.WeakValueDictionary()
+    a, b = Thing("a"), Thing("b")
+    table[a], table[b] = 1, 2
+    values["a"], values["b"] = a, b
+    print("break")
+    sizes = [len(table), len(values)]
+    del a
+    sizes += [len(table), len(values)]
+    b = None
+    sizes += [len(table), len(values)]
+    return x + 1, sizes, b
+
+
+@differential()
+def test_cells(x):
+    def outer():
+        thing = Thing()
+        ref = weakref.ref(thing)
+
+        def inner():
+            return thing.name
+
+        print("break")
+        seen = [inner(), ref() is None]
+        del inner
+        del thing
+        print("again")
+        seen.append(ref() is None)
+        return seen
+
+    return x + 1, outer()
+
+
+@differential()
+def test_generator_closes_when_it_is_dropped(x):
+    log = []
+
+    def generate():
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    it = generate()
+    log.append(next(it))
+    print("break")
+    y = x + 1
+    it = None
+    log.append("after")
+    return y, log, it
+
+
+@differential()
+def test_exceptions_let_go(x):
+    class Failure(Exception):
+        pass
+
+    def fail():
+        thing = Thing()
+        refs.append(weakref.ref(thing))
+        raise Failure(thing)
+
+    refs, seen = [], []
+    try:
+        fail()
+    except Failure as error:
+        print("caught")
+        seen.append(refs[0]() is None)
+        x = x + len(error.args)
+    seen.append(refs[0]() is None)
+    print("behind")
+    seen.append(refs[0]() is None)
+    return x, seen
+
+
+@differential()
+def test_context_managers_let_go(x):
+    @contextlib.contextmanager
+    def lend():
+        thing = Thing()
+        refs.append(weakref.ref(thing))
+        yield thing
+        print("leaves")
+
+    refs, seen = [], []
+    with lend() as thing:
+        print("inside")
+        name = thing.name
+    seen.append(refs[0]() is None)
+    thing = None
+    seen.append(refs[0]() is None)
+    return x + 1, name, seen, thing
+
+
+@differential()
+def test_reference_counts(x):
+    thing = Thing()
+    print("break")
+    y = x + 1
+    before = sys.getrefcount(thing)
+    other = thing
+    print("again", len(other.name))
+    after = sys.getrefcount(thing)
+    del other
+    return y, after - before, sys.getrefcount(thing) - before
+
+
+@differential()
+def test_cycles_are_collected(x):
+    thing = Thing()
+    thing.self = thing
+    ref = weakref.ref(thing)
+    print("break")
+    y = x + 1
+    del thing
+    gc.collect()
+    return y, ref() is None
+
+
+@differential(lambda: (torch.ones(2), [Thing("a"), Thing("b")]))
+def test_objects_of_the_caller(x, things):
+    refs = [weakref.ref(t) for t in things]
+    print("break")
+    seen = [r() is None for r in refs]
+    things.pop()
+    seen += [r() is None for r in refs]
+    print("again")
+    things[:] = []
+    seen += [r() is None for r in refs]
+    return x + 1, seen
+
+
+def two(a, b):
+    refs = [weakref.ref(a), weakref.ref(b)]
+    print("break", end="")
+    a = b = None
+    print("again", end="")
+    return [r() is not None for r in refs]
+
+
+class Callers:
+    """Ways to a callee in C, most of which keep the arguments."""
+
+    plain = staticmethod(lambda f: f(Thing(), Thing()))
+    of_tuple = staticmethod(lambda f: f(*(Thing(), Thing())))
+    keywords = staticmethod(lambda f: f(b=Thing(), a=Thing()))
+    partial = staticmethod(lambda f: functools.partial(f, Thing())(Thing()))
+    partial_of_all = staticmethod(lambda f: functools.partial(f)(Thing(), Thing()))
+    method = staticmethod(lambda f: types.MethodType(f, Thing())(Thing()))
+    partial_of_method = staticmethod(lambda f: functools.partial(types.MethodType(f, Thing()))(Thing()))
+    nested = staticmethod(lambda f: [f, functools.partial(types.MethodType(f, Thing()))(Thing())][1])
+    mapped = staticmethod(lambda f: list(map(f, [Thing()], [Thing()])))
+    starred = staticmethod(lambda f: f(Thing(), *[Thing()]))
+
+
+@pytest.mark.parametrize("way", [n for n in vars(Callers) if not n.startswith("_")])
+def test_callers_keep_what_they_need(way):
+    call = getattr(Callers, way)
+    want = call(two)
+    got = [call(framegraft.compile(two, backend="eager")) for _ in range(3)]
+    assert got == [want] * 3
+
+
+def test_the_caller_keeps_a_tuple_of_arguments():
+    args = (Thing("a"), Thing("b"))
+    compiled = framegraft.compile(two, backend="eager")
+    for _ in range(3):
+        assert compiled(*args) == [True, True]
+        assert compiled(*args, **{}) == [True, True]
+        assert [t.name for t in args] == ["a", "b"]
