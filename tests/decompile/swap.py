@@ -34,11 +34,14 @@ PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
 
 def filled(made: types.CodeType, code: types.CodeType) -> types.CodeType:
     """``made`` with the constants of ``code`` where its source has placeholders."""
-    consts = []
-    for const in made.co_consts:
+
+    def constant(const: object) -> object:
+        if type(const) is tuple:
+            return tuple(map(constant, const))
         place = PLACE.match(const) if isinstance(const, str) else None
-        consts.append(code.co_consts[int(place[1])] if place else const)
-    return made.replace(co_consts=tuple(consts))
+        return code.co_consts[int(place[1])] if place else const
+
+    return made.replace(co_consts=tuple(map(constant, made.co_consts)))
 
 
 def recompiled(code: types.CodeType) -> types.CodeType:

@@ -336,3 +336,25 @@ def test_statements_that_need_no_structure(fn):
     namespace = {}
     exec(_emitted(fn.__code__, "f", 0), namespace)
     assert [namespace["f"](x) for x in (None, 0, 1)] == [fn(x) for x in (None, 0, 1)]
+
+
+def asserting_inside(x):
+    def shape(a):
+        assert a.shape == (2,)  # has names that are none where pytest rewrites it
+        return a.sin()
+
+    say("made")
+    return shape(x)
+
+
+def nan_in_a_list(x):
+    n = float("nan")
+    items = [n, 1.0, n]
+    say("made")
+    return x + 1, items.index(n), n in items
+
+
+@pytest.mark.parametrize("fn", [asserting_inside, nan_in_a_list])
+def test_what_has_no_literal(fn, capsys):
+    test_behaves(fn, (torch.ones(2),), "transformed", capsys)
+    test_behaves(fn, (torch.ones(2),), "resumed", capsys)

@@ -1,6 +1,9 @@
 """torch.autograd.Function: what forward may do with ctx, and what it may not do to the rest."""
 
+import pytest
 import torch
+
+import framegraft
 
 from .differential import differential
 
@@ -153,3 +156,15 @@ class Foreign(torch.autograd.Function):
 def test_apply_kept_as_a_function(x):
     relu = Foreign.apply
     return [relu(x) for _ in range(2)]
+
+
+@pytest.mark.parametrize("argument", [lambda n: n | 8, lambda n: n + 1, lambda n: n])
+def test_numbers_that_change(argument):
+    """The trace looks into forward once more than the graph has it: numbers computed for that must be there for the graph too."""
+    def scaled(x, n):
+        return Scaled.apply(x, argument(n), {})
+
+    compiled = framegraft.compile(scaled, backend="eager")
+    x = torch.arange(1.0, 4.0, requires_grad=True)
+    for n in (3, 4, 5, 6):
+        torch.testing.assert_close(compiled(x, n), scaled(x, n), rtol=0, atol=0)

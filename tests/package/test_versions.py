@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from importlib.util import find_spec
 
 import pytest
 import torch
@@ -14,6 +15,31 @@ REFUSED = {
     "free-threaded": "import sysconfig; sysconfig.get_config_vars()['Py_GIL_DISABLED'] = 1",
     "CPython only": "sys.implementation.name = 'other'",
 }
+
+
+IN_ANOTHER_INTERPRETER = """
+import importlib, sys
+{first}
+interpreters = importlib.import_module({module!r})
+made = interpreters.create({arguments})
+interpreters.run_string(made, '''
+import sys
+sys.path[:] = %r
+try:
+    import framegraft
+except ImportError as error:
+    print(error, "torch" in sys.modules)
+''' % sys.path)
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import framegraft"])
+@pytest.mark.parametrize("isolated", [True, False])
+def test_subinterpreters_are_refused_before_torch_is_imported(isolated, first):
+    module, legacy = ("_interpreters", "'legacy'") if find_spec("_interpreters") else ("_xxsubinterpreters", "isolated=False")
+    program = IN_ANOTHER_INTERPRETER.format(first=first, module=module, arguments="" if isolated else legacy)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "framegraft does not support subinterpreters False\n", done.stderr
 
 
 @pytest.mark.parametrize("text", REFUSED)

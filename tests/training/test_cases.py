@@ -5,7 +5,7 @@ import torch
 
 import framegraft
 
-from .cases import CASES, train
+from .cases import CASES, autocast_bf16, train
 
 # The cases that CI compiles with inductor; all of them with --slow.
 QUICK = ("mlp adam", "conv sgd", "breaks in forward", "checkpoint", "mlp whole step adam")
@@ -53,4 +53,6 @@ def test_aot(name, backend, expected):
 @pytest.mark.inductor
 def test_inductor(name, expected):
     got = train(CASES[name], lambda f: framegraft.compile(f, backend="inductor"))
-    check(name, got, expected(name), rtol=2e-3, atol=1e-3)
+    # Inductor keeps in float32 what eager mode rounds to bfloat16 between two operations (torch.compile gives the same bits).
+    rtol, atol = (1e-2, 5e-3) if CASES[name].loss is autocast_bf16 else (2e-3, 1e-3)
+    check(name, got, expected(name), rtol=rtol, atol=atol)

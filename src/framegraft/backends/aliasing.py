@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch._prims_common import is_non_overlapping_and_dense_or_false
 from torch.fx import GraphModule
 
+from ..native.private import is_dense
 from .registry import Compiler, call_backend
 from .tracing import own_copy
 
@@ -88,7 +88,7 @@ def _apart(t: torch.Tensor) -> torch.Tensor:
     """A tensor like ``t`` in memory of its own, for a compiler to look at."""
     with torch.inference_mode(t.is_inference()), torch.no_grad():
         copy = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
-        if is_non_overlapping_and_dense_or_false(t):
+        if is_dense(t):
             copy.copy_(t)
     if t.requires_grad:
         copy.requires_grad_()

@@ -212,6 +212,16 @@ static inline bool fg_dict_settle(PyObject *d)
 #else
 #define FG_DICT_SETTLE(d) true
 #endif
+/* The version of a type as its tag tells it: no other state of any type had it. 0: it has none, which a flag tells before 3.13. */
+#if PY_VERSION_HEX >= 0x030D0000
+#define FG_TYPE_HAS_TAG(t) true
+#else
+#define FG_TYPE_HAS_TAG(t) PyType_HasFeature((t), Py_TPFLAGS_VALID_VERSION_TAG)
+#endif
+static inline unsigned int fg_type_version(PyObject *type)
+{
+    return FG_TYPE_HAS_TAG((PyTypeObject *)type) ? ((PyTypeObject *)type)->tp_version_tag : 0;
+}
 /* What a mappingproxy shows: its only field. */
 #define FG_PROXIED(p) (*(PyObject **)((PyObject *)(p) + 1))
 /* All keys are plain strings: looking one up runs no code of the user's. */

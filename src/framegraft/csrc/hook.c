@@ -257,6 +257,8 @@ static PyObject *evaluate(PyThreadState *ts, FgFrame *frame, int throwing)
     if (throwing || passing == frame || !needs_hook(thread.mode) || (code->co_flags & wanted) != wanted || code->co_flags & unwanted ||
         !FG_FRAME_AT_START(frame))
         return next(ts, frame, throwing);
+    if (ts->tracing) /* a debugger's or profiler's own */
+        return next(ts, frame, throwing);
     if (FG_RECURSION_LOW(ts)) /* captured, a call may take two frames and some of the C stack */
         return skip_deep(ts, frame, throwing);
     FgExtra *extra = fg_extra(code, false);

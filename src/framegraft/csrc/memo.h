@@ -103,10 +103,4 @@ static inline bool fg_is_key(enum Access a)
 {
     return a == A_KEY || a == A_MAPKEYAT;
 }
-
-/* The version of a type as its tag tells it: no other state of any type had it. 0: it has none. */
-static inline unsigned int fg_type_version(PyObject *type)
-{
-    return PyType_HasFeature((PyTypeObject *)type, Py_TPFLAGS_VALID_VERSION_TAG) ? ((PyTypeObject *)type)->tp_version_tag : 0;
-}
 #endif

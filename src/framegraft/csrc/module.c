@@ -21,7 +21,14 @@ static PyObject *type_name(PyObject *self, PyObject *type)
     return PyUnicode_FromString(((PyTypeObject *)type)->tp_name);
 }
 
+/* No matter for PyInit__native: that may run in the main interpreter for another one, or not again. */
+static PyObject *in_main_interpreter(PyObject *self, PyObject *unused)
+{
+    return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
+}
+
 static PyMethodDef methods[] = {
+    {"in_main_interpreter", in_main_interpreter, METH_NOARGS, "Whether it is not a subinterpreter that runs."},
     {"generic_getattr", generic_getattr, METH_O, "Whether a class's own slot for attributes is PyObject_GenericGetAttr."},
     {"type_name", type_name, METH_O, "A class's name as the interpreter's own errors tell it: some in C with their module."},
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
@@ -57,10 +64,6 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "framegraft._nati
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
-        PyErr_SetString(PyExc_ImportError, "framegraft does not support subinterpreters");
-        return NULL;
-    }
     PyTypeObject *types[] = {&missing_type, &FgPath_Type, &FgTensorSpec_Type, &FgGlobalState_Type, &FgGuardProgram_Type, &FgEntry_Type,
                              &FgCompiledFunction_Type, &FgShielded_Type, &FgModuleCall_Type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)

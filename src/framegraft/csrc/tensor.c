@@ -1,6 +1,6 @@
 /* Tensor metadata, read through field offsets that calibrate.py found and verified, and torch's thread-local state. */
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE
+#define _GNU_SOURCE 1
 #endif
 #include "guards.h"
 #include "tensor.h"

@@ -251,12 +251,7 @@ static int same_keys(PyObject *dict, PyObject *expected, bool simple)
 /* Whether neither the type nor a base of it has changed since the check held. */
 static bool same_version(const Check *check, PyTypeObject *type)
 {
-    return check->version && type->tp_version_tag == check->version && PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG);
-}
-
-static unsigned int version_of(PyTypeObject *type)
-{
-    return PyType_HasFeature(type, Py_TPFLAGS_VALID_VERSION_TAG) ? type->tp_version_tag : 0;
+    return check->version && fg_type_version((PyObject *)type) == check->version;
 }
 
 /* The very same bases in the same order. */
@@ -273,7 +268,7 @@ static int same_mro(Check *check, PyObject *value)
     for (Py_ssize_t i = 0; i < check->n; i++)
         if (PyTuple_GET_ITEM(mro, i) != fg_held(check->lookups[i].found, check->lookups[i].weak))
             return 0;
-    check->version = version_of(type);
+    check->version = fg_type_version(value);
     return 1;
 }
 
@@ -291,7 +286,7 @@ static int type_lookups(Check *check, PyObject *value)
             return 0;
     }
     /* The look-ups have given the type a tag, if there are tags left. */
-    check->version = version_of(type);
+    check->version = fg_type_version(value);
     return 1;
 }
 

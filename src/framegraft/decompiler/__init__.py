@@ -4,11 +4,12 @@ from __future__ import annotations
 import __future__
 
 import ast
+from contextlib import suppress
 from types import CodeType, FunctionType, MethodType
 
 from ..bytecode.ir import Instruction
 from ..errors import DecompileError
-from .emitted import Emitter, is_emitted
+from .emitted import Emitter, has_marks, is_emitted
 from .resumed import untangled
 from .unparse import unparse
 from .verify import Known, check, recompile
@@ -36,25 +37,26 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
     future = code.co_flags & _FUTURE
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
     for insts in untangled(code):
-        try:
+        with suppress(DecompileError):
             return _compiled(code, name, future, insts)
-        except DecompileError:
-            pass
+    joined = not has_marks(code)
+    with suppress(DecompileError):
+        return _compiled(code, name, future, None, joined)
     try:
-        return _compiled(code, name, future)
+        return _compiled(code, name, future, None, not joined)
     except DecompileError:
         if not is_emitted(code):
             raise
     return _emitted(code, name, future)
 
 
-def _compiled(code: CodeType, name: str, future: int, insts: list[Instruction] | None = None) -> str:
+def _compiled(code: CodeType, name: str, future: int, insts: list[Instruction] | None = None, joined: bool = False) -> str:
     """For code that the compiler made: proven by comparing it with what the source is compiled to.
 
-    ``insts``: instructions that do the same as the code's, to decompile in their place.
+    ``insts``: instructions that do the same as the code's, to decompile in their place. ``joined``: see ``Graph``.
     """
     try:
-        walker = Walker(code, None, insts)
+        walker = Walker(code, None, insts, joined)
         walker.walk_body()
         tree = ast.Module([walker.function_node(None, name)], [])
     except DecompileError:

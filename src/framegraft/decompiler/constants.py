@@ -18,9 +18,11 @@ def constant(value: Any) -> ast.expr | None:
         return ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
     if kind is float:
         if math.isnan(value):
-            return ast.BinOp(ast.Constant(math.inf), ast.Sub(), ast.Constant(math.inf))
+            return None  # the very object counts: it is only equal to itself in containers
         return ast.Constant(value) if math.copysign(1, value) > 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
     if kind is complex:
+        if value != value:
+            return None
         if value.real == 0 and math.copysign(1, value.real) > 0 and math.copysign(1, value.imag) > 0:
             return ast.Constant(value)
         if value.real == 0 and math.copysign(1, value.real) < 0 and math.copysign(1, value.imag) < 0:

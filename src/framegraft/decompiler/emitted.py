@@ -33,9 +33,14 @@ _MARKS = re.compile(r"__(?:_stack\d|_cell_|temp_\d|pushed_\d|graph_out_\d|compil
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF", "STORE_ATTR", "STORE_SUBSCR")
 
 
+def has_marks(code: Any) -> bool:
+    """Whether the code names what only the engine does, or is a resume function."""
+    return is_resume(code) or any(map(_MARKS.match, (*code.co_varnames, *code.co_names)))
+
+
 def is_emitted(code: Any) -> bool:
-    """Whether the engine made the code: it names what only the engine does, or is a resume function."""
-    if is_resume(code) or any(map(_MARKS.match, (*code.co_varnames, *code.co_names))):
+    """Whether the engine made the code: by its names, or its instructions and their places."""
+    if has_marks(code):
         return True
     g = Graph(code)
     if g.ops[0] == "RETURN_GENERATOR" and "JUMP" in (g.ops[1], *g.ops[3:4]):

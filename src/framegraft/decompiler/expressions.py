@@ -332,10 +332,21 @@ def pop_top(w: Any, inst: Any, stack: list, out: Any) -> None:
         finish_import(item.origin, out)
     elif isinstance(item, (Mark, Iter)):
         raise DecompileError("the stack under a block is touched")
+    elif isinstance(item, Unpacked) and (name := _stored_next(w, inst)):
+        stack.append(item)
+        store(w, ast.Name(name, STORE), stack, out)
     else:
         if isinstance(item, Dup):
             raise DecompileError("a copy that nobody uses")
         emit(out, ast.Expr(as_expr(item)))
+
+
+def _stored_next(w: Any, inst: Any) -> str | None:
+    """The name that the next store binds: of two stores to one name, one behind the other, the compiler drops the first."""
+    at = inst.index
+    while w.g.ops[at] == "POP_TOP":
+        at += 1
+    return w.name(w.g.insts[at].arg) if w.g.ops[at] == "STORE_FAST" else None
 
 
 def unpack(w: Any, inst: Any, stack: list, out: Any) -> None:

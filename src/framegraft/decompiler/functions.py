@@ -51,10 +51,19 @@ class Functions:
         """A walker for a nested code object, with ``body`` filled in; each code object is walked once."""
         found = self.nested.get(id(code))
         if found is None:
-            found = self.nested[id(code)] = type(self)(code, self)
-            found.walk_body()
+            found = self.nested[id(code)] = self.nested_walker(code, type(self), self.joined)
         self.has_places = self.has_places or found.has_places
         self.has_lines = self.has_lines or found.has_lines
+        return found
+
+    def nested_walker(self: Walker, code: CodeType, kind: Any, joined: bool) -> Walker:  # type: ignore[misc]
+        """One that has walked ``code``, with the copies of its exits joined or, where that fails, the other way."""
+        try:
+            found = kind(code, self, None, joined)
+            found.walk_body()
+        except (DecompileError, IndexError):
+            found = kind(code, self, None, not joined)
+            found.walk_body()
         return found
 
     def walk_body(self: Walker) -> None:  # type: ignore[misc]

@@ -12,8 +12,8 @@ from typing import Any
 from ..bytecode.decode import decode
 from ..bytecode.flow import NO_FALLTHROUGH, remove_unreachable, stack_depths
 from ..bytecode.ir import Instruction
+from .copies import EXITS, hashable, without_copies
 
-_EXITS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 _TAIL = 5  # canonical instructions of the longest exit block that the compiler copies (four raw ones)
 
 
@@ -46,24 +46,25 @@ def thread(insts: list[Instruction]) -> tuple[list[Instruction], bool]:
 
 
 class Graph:
-    """Instructions of one code object and what is derived from them, most of it on demand."""
+    """Instructions of one code object and what is derived from them, most of it on demand.
 
-    def __init__(self, code: CodeType, insts: list[Instruction] | None = None) -> None:
+    ``joined``: without the copies of short exits that the compiler made.
+    """
+
+    def __init__(self, code: CodeType, insts: list[Instruction] | None = None, joined: bool = False) -> None:
         self.code = code
-        self.insts, self.has_lines = thread(insts or remove_unreachable(decode(code)))  # a condition that is on several lines
+        insts = insts or remove_unreachable(decode(code))
+        self.insts, self.has_lines = thread(without_copies(insts) if joined else insts)  # a condition that is on several lines
         self.n = len(self.insts)
         self.depth: list[int] = stack_depths(self.insts)  # type: ignore[assignment]
         self.ops = [inst.op for inst in self.insts]
         self.handler = [-1 if inst.handler is None else inst.handler.target.index for inst in self.insts]
         self.back: dict[int, set[int]] = {}  # loop header -> jumps back to it
-        for i, inst in enumerate(self.insts):
-            target = inst.target
-            if target is not None and target.index <= i and inst.op != "SEND" and target.op != "SEND":
-                self.back.setdefault(target.index, set()).add(i)
         self._chains: dict[int, tuple[int, ...]] = {-1: ()}
         self._joins: dict[bool, list[int]] = {}
         self._rep: list[int] | None = None
         self._dominators()
+        self._loops(joined)
 
     # -- moving on
 
@@ -167,6 +168,22 @@ class Graph:
         handlers = set(self.handler)
         self.merges = [len(found) > 1 and starts[b] not in handlers for b, found in enumerate(preds)]
 
+    def dominates(self, i: int, j: int) -> bool:
+        """Whether control gets to ``j`` only by way of the block of ``i``."""
+        b, inner = self.block_of[i], self.block_of[j]
+        while inner != b and inner > 0:
+            inner = self.idom[inner]
+        return inner == b
+
+    def _loops(self, structured: bool) -> None:
+        """Jumps back. ``structured``: to headers that dominate them; others lead back from handlers, which the compiler moves to
+        the end. (A resume function jumps into the middle of its loops.)"""
+        for i, inst in enumerate(self.insts):
+            target = inst.target
+            if (target is not None and target.index <= i and inst.op != "SEND" and target.op != "SEND"
+                    and (not structured or self.dominates(target.index, i))):
+                self.back.setdefault(target.index, set()).add(i)
+
     # -- joins of values, by post-dominators
 
     def join(self, i: int, merged: bool = False) -> int:
@@ -186,14 +203,14 @@ class Graph:
             rep = list(range(self.n))
             known: dict[Any, int] = {}
             for end in range(self.n - 1, -1, -1):
-                if self.ops[end] not in _EXITS:
+                if self.ops[end] not in EXITS:
                     continue
                 key: tuple = ()
                 for at in range(end, max(end - _TAIL, -1), -1):
                     inst = self.insts[at]
                     if at != end and (inst.target is not None or inst.op in NO_FALLTHROUGH):
                         break
-                    key = (inst.op, _hashable(inst.arg), self.depth[at], self.handler[at], key)
+                    key = (inst.op, hashable(inst.arg), self.depth[at], self.handler[at], key)
                     rep[at] = known.setdefault(key, at)
             self._rep = rep
         return self._rep
@@ -208,7 +225,7 @@ class Graph:
                 joins[i] = joins[rep[i]]
                 level[i] = level[rep[i]]
                 continue
-            if inst.op in _EXITS:
+            if inst.op in EXITS:
                 continue
             if inst.op == "SEND":
                 ways = [inst.target.index]  # type: ignore[union-attr]
@@ -263,14 +280,6 @@ class Graph:
         if a.arg is not b.arg and (type(a.arg) is not type(b.arg) or a.arg != b.arg):
             return None
         return list(zip(self.successors(i), self.successors(j), strict=True))
-
-
-def _hashable(arg: Any) -> Any:
-    try:
-        hash(arg)
-    except TypeError:
-        return id(arg)
-    return type(arg), arg
 
 
 def _meet(a: int, b: int, joins: list[int], level: list[int]) -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING, Any
 
+from ..bytecode.flow import NO_FALLTHROUGH
 from ..errors import DecompileError
-from .blocks import Block, awaited
+from .blocks import Block, awaited, returns_constant
 from .cleanup import is_continue, strip
 from .conditions import Node, is_folded, negate
 from .items import Iter, Slot, as_expr
@@ -41,19 +42,12 @@ class Loops:
             ended = g.handler[i]
             if ended < 0 or g.ops[ended] != "END_ASYNC_FOR":
                 raise DecompileError("an async for without its end")
-            first, after, last = awaited(g, i + 1), g.next(ended), ended
+            first, after = awaited(g, i + 1), g.next(ended)
             if first < 0:
                 raise DecompileError("an async for without its await")
         else:
             first, after = i + 1, g.target(i)
-            last = max(self.last_of(i, i, block), g.raw_target(i) - 1)
-        g_depth = block.base + 1
-        breaks = []
-        for at in range(i, last + 1):
-            if g.ops[at] == "POP_TOP" and g.depth[at] == g_depth and at + 1 < g.n:
-                to = g.next(at)
-                if not i <= to <= last:
-                    breaks.append(to)
+        breaks = self.dropped_at(first, i, loop.base)
         loop.brk = self.break_target(breaks, after)
         slot = Slot()
         body, _falls = self.region(first, loop, frozenset((i,)), [*stack, iterator, slot])
@@ -66,6 +60,32 @@ class Loops:
         strip(body, is_continue)
         out.append(kind(slot.target, iterator.node, body or [ast.Pass()], orelse, lineno=0))
         return loop.brk
+
+    def dropped_at(self: Walker, first: int, header: int, depth: int) -> list[int]:  # type: ignore[misc]
+        """Where control goes on that drops the iterator at ``depth`` of the loop at ``header`` without returning a constant."""
+        g = self.g
+        found = []
+        seen = {header}
+        todo = [first]
+        while todo:
+            at = todo.pop()
+            while at not in seen and g.depth[at] >= depth:
+                seen.add(at)
+                inst = g.insts[at]
+                if inst.op == "POP_TOP" and g.depth[at] == depth:
+                    if g.ops[at + 1] == "JUMP" or not returns_constant(g, at + 1):
+                        found.append(g.next(at))
+                    break
+                if inst.op == "SWAP" and g.depth[at] == depth + 1 and g.ops[at + 1] == "POP_TOP":
+                    break  # returns the value on top
+                if inst.handler is not None and inst.handler.depth >= depth:
+                    todo.append(g.handler[at])
+                if inst.target is not None:
+                    todo.append(inst.target.index)
+                if inst.op in NO_FALLTHROUGH:
+                    break
+                at += 1
+        return found
 
     def break_target(self, breaks: list[int], after: int) -> int:
         others = [to for to in breaks if to != after]
@@ -81,7 +101,7 @@ class Loops:
             for handler in g.chain(g.handler[at]):
                 if handler in outer:
                     break
-                if handler > last:
+                if handler > last and g.insts[handler].offset >= 0:  # else what the decoder adds for 3.10, behind all
                     last = handler
             if at == last and g.ops[at] not in ("JUMP", "POP_JUMP_IF") and g.ops[at] not in ("RERAISE", "RETURN_VALUE", "RAISE_VARARGS"):
                 if at != low:
@@ -197,7 +217,7 @@ class Loops:
         return loop.brk
 
     def exits_of(self: Walker, low: int, last: int) -> list[int]:  # type: ignore[misc]
-        """Where jumps from ``low`` .. ``last`` lead out."""
+        """Where jumps of the loop at ``low`` lead out, which ends at ``last`` in the layout."""
         g = self.g
         found = []
         for at in range(low, last + 1):
@@ -210,6 +230,8 @@ class Loops:
                 ways = [g.target(at)]
             else:
                 continue
+            if not g.dominates(low, at):
+                continue  # handlers of what is before the loop stand among its own
             found += [self.behind_chain(to) for to in ways if not low <= to <= last]
         return [to for to in found if not low <= to <= last]
 

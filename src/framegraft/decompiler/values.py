@@ -98,8 +98,7 @@ class Values(Walker):
     def walk(self, code: Any) -> Walker:
         found = self.nested.get(id(code))
         if found is None:
-            found = self.nested[id(code)] = Walker(code, self)
-            found.walk_body()
+            found = self.nested[id(code)] = self.nested_walker(code, Walker, True)
         return found
 
     def fresh(self, stem: str) -> str:

@@ -32,10 +32,11 @@ _MATCHES = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
 class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
     """Decompiles one code object; code objects inside of it get walkers of their own."""
 
-    def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None) -> None:
+    def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None, joined: bool = False) -> None:
         self.code = code
         self.parent = parent
-        self.g = Graph(code, insts)
+        self.joined = joined
+        self.g = Graph(code, insts, joined)
         self.has_lines = self.g.has_lines
         self.budget = 40 * self.g.n + 4000
         self.is_genexpr = code.co_name == "<genexpr>"

@@ -8,6 +8,7 @@ from typing import Any
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
+from ..model.dispatch import HANDLERS
 from ..model.source import pinned
 from ..model.value import (
     MISSING,
@@ -60,6 +61,8 @@ def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTr
         return wrap_pinned(tx, found.__func__)
     if isinstance(found, classmethod):
         return class_method(tx, found, obj, name)
+    if isinstance(found, types.ClassMethodDescriptorType) and id(found) in HANDLERS:
+        return MethodVariable(wrap_pinned(tx, found), obj)
     if isinstance(found, (types.FunctionType, property, types.MemberDescriptorType)) or callable(found):
         if not hasattr(type(found), "__get__") or isinstance(found, (types.FunctionType, property,
                                                                      types.MemberDescriptorType)):

@@ -15,6 +15,7 @@ from ..interp.regions import pure
 from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
+from ..native.private import FUNCTION_APPLY
 from ..semantics import attributes, calls, lookup
 from .running import run_node
 
@@ -38,7 +39,7 @@ for _name, _method in list(vars(Context).items()):
         handles(_method)(lambda tx, args, kwargs: NONE)
 
 
-@handles(torch.autograd.Function.apply.__func__)  # type: ignore[attr-defined]
+@handles(FUNCTION_APPLY)
 def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     cls = getattr(args[0], "value", None)
     if not (isinstance(cls, type) and issubclass(cls, torch.autograd.Function)) or kwargs:

@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.graph import increment_version
 from torch.utils._mode_utils import no_dispatch
 
+from ..native.private import is_dense
 from . import layouts
 from .twin import fresh, twin
 
@@ -150,7 +151,7 @@ def _in_place(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         return NotImplemented
     if not target.dtype.is_floating_point or any(t.dtype is not target.dtype or not _same(t.shape, target.shape) for t in tensors):
         return NotImplemented
-    return target if prims.is_non_overlapping_and_dense_or_false(target) else NotImplemented
+    return target if is_dense(target) else NotImplemented
 
 
 def _where(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:

@@ -31,6 +31,7 @@ from torch.utils._sympy.value_ranges import ValueRanges
 from ..errors import ConstraintViolation
 from ..model.source import Source
 from ..model.value import ConstantVariable, SymbolicVariable
+from ..native.private import hints, note_unbacked_input, source_field
 from .expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot, python_function
 from .policy import fits
 from .symbolic import CLASSES, raw_expression
@@ -44,11 +45,11 @@ class InputSource(torch._guards.Source):
 
     text: str
 
-    @property
+    @source_field
     def name(self) -> str:  # type: ignore[override]
         return self.text
 
-    @property
+    @source_field
     def guard_source(self) -> Any:  # type: ignore[override]
         return torch._guards.GuardSource.LOCAL
 
@@ -87,6 +88,11 @@ class Extents:
 def as_tensor(value: float) -> torch.Tensor:
     """Called by transformed code: how a float goes into a graph, since compilers know no float inputs."""
     return torch.tensor(value, dtype=torch.float64)
+
+
+def _is_there(node: Any) -> bool:
+    """Whether a number has its node; it may have been made in a rehearsal, all nodes of which are erased."""
+    return node is not None and not getattr(node, "_erased", False)
 
 
 class Symbols:
@@ -155,7 +161,7 @@ class Symbols:
         self.graph.mode.has_unbacked = True
         low, high = limits or (None, None)
         self.env.constrain_symbol_range(symbol, low or 0, int_oo if high is None else high)
-        self.env.unbacked_inputs.add(symbol)
+        note_unbacked_input(self.env, symbol)
         self.slots[symbol] = slot
         self._causes[symbol] = self._where()
         return made
@@ -213,7 +219,7 @@ class Symbols:
 
     def node(self, tracker: SymbolicVariable) -> Any:
         """The node that computes a number; the number itself where it turned out to be fixed."""
-        if tracker.node is None:
+        if not _is_there(tracker.node):
             tracker.node = self._make_node(tracker)
         return tracker.node
 
@@ -236,7 +242,7 @@ class Symbols:
         if expr.is_number:
             return int(expr) if expr.is_integer else float(expr)
         found = self.nodes.get(expr)
-        if found is not None:
+        if _is_there(found):
             return found
         if expr in self.derived:
             made = self.node(self.derived[expr])
@@ -259,7 +265,7 @@ class Symbols:
     def _input(self, symbol: Any) -> Any:
         """A placeholder for a slot's number, and for a float the node that reads it from its tensor."""
         slot = self.slots[symbol]
-        hint: Any = self.env.backed_var_to_val.get(symbol)
+        hint: Any = hints(self.env).get(symbol)
         if not symbol.is_integer:
             self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
@@ -276,7 +282,7 @@ class Symbols:
     @contextlib.contextmanager
     def only_inputs(self) -> Iterator[None]:
         """For compilers: floats that are no input of the graph don't exist. torch would try to specialise them."""
-        values = self.env.backed_var_to_val
+        values = hints(self.env)
         hidden = {s: v for s, v in values.items() if not s.is_integer and s not in self.carried}
         for symbol in hidden:
             del values[symbol]

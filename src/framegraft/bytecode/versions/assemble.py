@@ -34,9 +34,9 @@ from .tables import (
 
 _RESUMES = {None: 1} | {how: arg for arg, how in YIELDS.items()}
 _GENERATORS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
-(LOAD_GLOBAL, LOAD_ATTR, LOAD_METHOD, LOAD_FAST_CHECK, LOAD_CONST, LOAD_LOCALS, STORE_FAST, DELETE_FAST, MAKE_CELL, PUSH_NULL, SWAP,
- POP_TOP, TO_BOOL, COMPARE_OP, IS_OP, CONTAINS_OP, UNARY_NOT) = opcodes(
-    "LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_FAST_CHECK", "LOAD_CONST", "LOAD_LOCALS", "STORE_FAST", "DELETE_FAST",
+(NOP, LOAD_GLOBAL, LOAD_ATTR, LOAD_METHOD, LOAD_FAST_CHECK, LOAD_CONST, LOAD_LOCALS, STORE_FAST, DELETE_FAST, MAKE_CELL, PUSH_NULL,
+ SWAP, POP_TOP, TO_BOOL, COMPARE_OP, IS_OP, CONTAINS_OP, UNARY_NOT) = opcodes(
+    "NOP", "LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_FAST_CHECK", "LOAD_CONST", "LOAD_LOCALS", "STORE_FAST", "DELETE_FAST",
     "MAKE_CELL", "PUSH_NULL", "SWAP", "POP_TOP", "TO_BOOL", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT")
 (KW_NAMES, PRECALL, CALL, CALL_KW, RESUME, RETURN_GENERATOR, YIELD_VALUE, CLEANUP_THROW, END_SEND, SET_FUNCTION_ATTRIBUTE,
  LOAD_FROM_DICT_OR_DEREF, CONVERT_VALUE, JUMP_FORWARD, JUMP_BACKWARD, JUMP_BACKWARD_NO_INTERRUPT) = opcodes(
@@ -44,8 +44,10 @@ _GENERATORS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERA
     "SET_FUNCTION_ATTRIBUTE", "LOAD_FROM_DICT_OR_DEREF", "CONVERT_VALUE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 _TESTS = frozenset((COMPARE_OP, IS_OP, CONTAINS_OP, UNARY_NOT))  # they leave a bool, COMPARE_OP where asked to
 _INVERTED = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}
+# What may evaluate a frame of Python code without leaving the evaluator.
+_ENTERS = frozenset(OPCODES[name] for name in (
+    "CALL", "CALL_KW", "CALL_FUNCTION_EX", "BINARY_SUBSCR", "LOAD_ATTR", "FOR_ITER", "SEND")) if FEATURES.looks_before else frozenset()
 # Of these, where NULLs lie above callables, the result may get one.
-_EARLY = frozenset(OPCODES[n] for n in ("CALL", "CALL_KW") if n in OPCODES) if FEATURES.calls_look_before else frozenset()
 _RESULTS = frozenset(("CALL", "CALL_EX", "APPLY", "MAKE_FUNCTION")) if FEATURES.null_above else frozenset()
 
 
@@ -85,7 +87,7 @@ def assemble(body: list[Instruction], layout: Any, consts: Any, names: Any, firs
     code = bytearray()
     for unit in units:
         _write(code, unit)
-    return Assembled(bytes(code), line_table(units, firstlineno), exception_table(units, starts, _EARLY), stacksize)
+    return Assembled(bytes(code), line_table(units, firstlineno), exception_table(units, starts), stacksize)
 
 
 # -- lowering
@@ -122,6 +124,8 @@ class _Lowering:
                 units.append(Unit(NUMBERED[inst.op], inst.arg or 0))
             else:
                 units += self.lower(inst)
+            if units[first].op in _ENTERS and first and units[first - 1].handler is not inst.handler:
+                units.insert(first, Unit(NOP))
             for unit in units[first:]:
                 unit.source = inst
                 unit.handler = inst.handler

@@ -41,6 +41,7 @@ from .tables import (
     SLOT,
     STORE_FAST,
     SWAP,
+    TO_BOOL,
     UNPACK_EX,
     WITHOUT_RESULT,
     YIELD_VALUE,
@@ -269,5 +270,6 @@ def _attach_handlers(raw: RawCode, out: list[Instruction], starts: list[int]) ->
         handler = made.get(key)
         if handler is None:
             handler = made[key] = ExceptionHandler(out[starts[target]], depth - nulls, bool(lasti))
-        for at in range(starts[index], starts[index + 1]):
+        behind = index + 2 if raw.ops[index] == TO_BOOL else index + 1  # 3.13 may leave the jump behind a TO_BOOL uncovered
+        for at in range(starts[index], starts[behind]):
             out[at].handler = handler

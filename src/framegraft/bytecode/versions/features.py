@@ -15,5 +15,5 @@ class Features(NamedTuple):
     unchecked_loads: bool  # LOAD_FAST does not look whether the local is bound
     generators_wrapped: bool  # a handler around a generator's body makes StopIteration a RuntimeError
     yield_tells_depth: bool  # YIELD_VALUE's argument: how many handlers cover it (else RESUME's tells whether it is one)
-    calls_look_before: bool  # the handler for what an inlined call raises is looked for one code unit before the call
+    looks_before: bool  # the handler for what an inlined frame raises is looked for one code unit before what entered it
     exits: dict[str, tuple[str, ...]]  # jump -> what stands where it leads to

@@ -58,11 +58,8 @@ def _signed(value: int) -> bytes:
     return _varint(-value << 1 | 1 if value < 0 else value << 1)
 
 
-def exception_table(units: list[Any], starts: list[int], early: frozenset[int]) -> bytes:
-    """co_exceptiontable: an entry for each run of units with one handler at one depth.
-
-    An entry that begins with one of the opcodes ``early`` begins a code unit before it, where nothing else is covered.
-    """
+def exception_table(units: list[Any], starts: list[int]) -> bytes:
+    """co_exceptiontable: an entry for each run of units with one handler at one depth."""
     out = bytearray()
     run: tuple = (None, 0)
     begin = end = 0
@@ -71,7 +68,7 @@ def exception_table(units: list[Any], starts: list[int], early: frozenset[int]) 
         if handler is not run[0] or unit.handler_depth != run[1]:
             if run[0] is not None:
                 _entry(out, begin, end, units[starts[run[0].target.index]].offset, run)
-            begin = unit.offset - 2 * (run[0] is None and unit.op in early and unit.offset > 0)
+            begin = unit.offset
             run = (handler, unit.handler_depth)
         end = unit.offset + unit.size
     if run[0] is not None:

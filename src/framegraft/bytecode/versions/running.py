@@ -14,6 +14,15 @@ if sys.implementation.name != "cpython":
     raise ImportError(f"framegraft supports CPython only; this is {sys.implementation.name}")
 if sysconfig.get_config_var("Py_GIL_DISABLED"):
     raise ImportError("framegraft does not support free-threaded builds of CPython; use a build with the GIL")
+SUBINTERPRETERS = "framegraft does not support subinterpreters"
+try:
+    from ... import _native
+except ImportError as error:
+    if "subinterpreters" in str(error):  # one with a GIL of its own
+        raise ImportError(SUBINTERPRETERS) from None
+    raise
+if not _native.in_main_interpreter():
+    raise ImportError(SUBINTERPRETERS)
 
 NAME = f"{sys.version_info.major}.{sys.version_info.minor}"
 BLOCK_STACK = sys.version_info < (3, 11)  # instead of a table of handlers; `py310` has a decoder and an encoder of its own
