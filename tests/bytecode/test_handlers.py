@@ -6,6 +6,7 @@ import pytest
 
 from framegraft.bytecode.decode import decode
 from framegraft.bytecode.encode import encode
+from framegraft.bytecode.ir import ExceptionHandler, Instruction
 
 from .canon import again
 
@@ -228,3 +229,15 @@ def test_a_handler_of_one_operation(original, cover, bad_at):
     BAD[0] = True
     assert outcome(fn, x) == ("caught" if cover else "raised")
     assert outcome(fn, x) == ("caught" if cover else "raised")
+
+
+def test_the_stack_has_room_for_what_a_handler_begins_with():
+    """Its first operation may push nothing on top of the exception and the place where it was raised."""
+
+    def original():
+        raise
+
+    instructions = decode(original.__code__)
+    leaving = Instruction("RERAISE", 1)
+    instructions[0].handler = ExceptionHandler(leaving, 0, True)
+    assert encode([*instructions, leaving], original.__code__).co_stacksize >= 2

@@ -376,6 +376,7 @@ def _settle_stack(units: list[Unit], starts: list[int]) -> int:
     work = [(0, 0, 0)]
     while work:
         index, depth, nulls = work.pop()
+        most = max(most, depth)  # a handler's first operation may push no more than what was pushed for it
         covered = None
         while reached[index] < 0:
             reached[index] = depth
