@@ -54,12 +54,24 @@ def compiled_from(source: str, code: types.CodeType) -> types.CodeType:
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
     flags = sum(getattr(__future__, n).compiler_flag for n in ("annotations",) if code.co_flags & getattr(__future__, n).compiler_flag)
     made = filled(recompile(source, code, name, flags), code)
-    made = replace_code(made, co_name=code.co_name, co_qualname=qualified_name(code), co_filename=code.co_filename)
+    made = replace_code(named_alike(made, code), co_name=code.co_name, co_qualname=qualified_name(code), co_filename=code.co_filename)
     missing = set(code.co_freevars) ^ set(made.co_freevars)
     assert not missing, f"free variables {missing} in\n{source}"
     assert made.co_freevars == code.co_freevars
     assert made.co_argcount == code.co_argcount
     return made
+
+
+def named_alike(made: types.CodeType, code: types.CodeType) -> types.CodeType:
+    """``made`` with the qualified names that functions inside of ``code`` have."""
+    names = {const.co_name: qualified_name(const) for const in code.co_consts if isinstance(const, types.CodeType)}
+
+    def constant(const: object) -> object:
+        if not isinstance(const, types.CodeType) or const.co_name not in names:
+            return const
+        return replace_code(const, co_qualname=names[const.co_name])
+
+    return made.replace(co_consts=tuple(map(constant, made.co_consts)))
 
 
 MODES = ("transformed", "resumed", "later")

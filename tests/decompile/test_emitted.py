@@ -354,7 +354,34 @@ def nan_in_a_list(x):
     return x + 1, items.index(n), n in items
 
 
-@pytest.mark.parametrize("fn", [asserting_inside, nan_in_a_list])
+def unbound_in_a_handler(x):
+    try:
+        try:
+            say("made")
+            raise KeyError
+        except KeyError:
+            y = y  # noqa: F821
+    except UnboundLocalError:
+        return x + 1
+
+
+def defined_for_others(x):
+    say("first")
+
+    def inner(a):
+        return a + x if a is not None else other()
+
+    async def later():
+        return inner
+
+    def other():
+        return later
+
+    say("then", inner(1))
+    return inner(x)
+
+
+@pytest.mark.parametrize("fn", [asserting_inside, nan_in_a_list, unbound_in_a_handler, defined_for_others])
 def test_what_has_no_literal(fn, capsys):
     test_behaves(fn, (torch.ones(2),), "transformed", capsys)
     test_behaves(fn, (torch.ones(2),), "resumed", capsys)

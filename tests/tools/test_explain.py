@@ -49,6 +49,7 @@ def test_no_arguments():
     assert framegraft.explain(lambda: torch.ones(2) + 1)().op_count == 2
 
 
+@pytest.mark.own_code  # counts graphs behind breaks
 def test_breaks_tell_where_and_what_to_do():
     e = framegraft.explain(breaking, X, X)
     assert e.graph_break_count == len(e.breaks) == len(e.break_reasons) == 1

@@ -64,6 +64,7 @@ def test_a_failure_that_depends_on_the_values(tmp_path):
     assert subprocess.run([sys.executable, str(found.path)], capture_output=True).returncode == 1
 
 
+@pytest.mark.own_code  # counts graphs behind breaks
 def test_the_second_graph_of_a_broken_function(tmp_path):
     def broken(x):
         y = x + 1

@@ -75,6 +75,7 @@ def test_runs_are_counted():
     assert all(0 <= e["start"] <= data["program"]["seconds"] for e in data["timeline"])
 
 
+@pytest.mark.own_code  # counts graphs behind breaks
 def test_lines():
     data = recorded().data()
     shown = {f["name"]: f for f in data["functions"]}

@@ -438,7 +438,7 @@ RULES: dict[str, Any] = {
     "MAKE_FUNCTION": make_function, "IMPORT_NAME": import_name, "IMPORT_FROM": import_from, "INTRINSIC": intrinsic,
     "YIELD_VALUE": yield_value, "RETURN_GENERATOR": ignore, "SETUP_ANNOTATIONS": setup_annotations,
     "LOAD_BUILD_CLASS": lambda w, inst, stack, out: stack.append(BuildClass()),
-    "LOAD_CLOSURE": load_name,
+    "LOAD_CLOSURE": load_name, "MAKE_CELL": ignore,
 }
 RULES |= dict.fromkeys(("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_DEREF"), load_name)
 RULES |= dict.fromkeys(("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL", "STORE_NAME"), store_name)

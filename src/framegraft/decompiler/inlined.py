@@ -39,7 +39,7 @@ class Inlined:
         iterator = stack.pop()
         header = i + 2
         result = Mark("result")
-        block = Block("function", None, len(stack) + 1, g.handler[header])
+        block = Block("function", None, len(stack) + 1, g.handler[i])
         out: list[ast.stmt] = []
         saved = self.floor, self.is_comprehension, self.pushed, self.parallel
         self.is_comprehension, self.pushed, self.parallel = True, [], []

@@ -425,11 +425,12 @@ class Operations(Values):
         item = state.stack.pop()
         if not (is_atom(item) and isinstance(target, ast.Name) and target.id not in self.global_stores):
             self.flush(state, out)  # storing a value that is there already needs no order
-        if isinstance(item, (Import, ImportedName, Definition)) and isinstance(target, ast.Name):
-            if not isinstance(item, Definition) or item.node.name == target.id:
-                below, self.floor = state.stack, len(state.stack)
-                store(self, target, [*below, item], out)
-                return
+        named = isinstance(target, ast.Name) and (not isinstance(item, Definition) or item.node.name == target.id)
+        if isinstance(item, (Import, ImportedName, Definition)) and named:
+            below, self.floor = state.stack, len(state.stack)
+            store(self, target, [*below, item], out)
+            return
+        if isinstance(item, Definition):
             out.append(self.defined(item))
             value: ast.expr = ast.Name(item.node.name, LOAD)
             self.bound.add(item.node.name)
@@ -446,6 +447,8 @@ class Operations(Values):
         item = stack[-1]
         if local_name(item) == name and name not in state.aliases:
             stack.pop()
+            if self.g.handler[i - 1] >= 0:  # which may be there for a name that is not bound
+                out.append(ast.Assign([ast.Name(self.name(name), STORE)], self.local(self.name(name)), lineno=0))
             return i + 1
         if is_atom(item) and _PASSING.match(name) and not isinstance(state.aliases, Fixed):
             stack.pop()

@@ -99,7 +99,7 @@ class Scopes:
 
     def never_bound(self: Walker, loaded: set[str]) -> set[str]:  # type: ignore[misc]
         """Locals (``loaded``, and those with cells) that no statement binds."""
-        return (loaded | set(self.code.co_cellvars)) - self.bound
+        return (loaded | set(self.code.co_cellvars)) - self.bound - set(map(inlined_name, self.bound))
 
     def local_names(self: Walker) -> set[str]:  # type: ignore[misc]
         code = self.code

@@ -30,7 +30,7 @@ class Tries:
         if g.ops[outermost] != "PUSH_EXC_INFO":
             raise DecompileError(f"an exception handler of an unknown kind at offset {g.insts[outermost].offset}")
         first = g.resolve(outermost + 1)
-        if g.ops[first] == "COPY" and g.ops[first + 1] == "BUILD_LIST":
+        if g.ops[first : first + 2] in (["COPY", "BUILD_LIST"], ["BUILD_LIST", "COPY"]):
             return self.try_star(i, outermost, block, stack, out)
         if self.is_except(first, stack):
             return self.try_except(i, outermost, block, stack, out)
@@ -196,7 +196,7 @@ class Tries:
         inside = Block("try", block, block.base, handler)
         body, falls = self.region(i, inside, frozenset(), stack, True)
         handlers: list[ast.ExceptHandler] = []
-        at = g.resolve(handler + 4)  # behind COPY, BUILD_LIST, SWAP
+        at = g.resolve(handler + (4 if g.ops[handler + 1] == "COPY" else 3))  # behind COPY, BUILD_LIST, SWAP or BUILD_LIST, COPY
         below = [*stack, *map(Mark, ("previous", "group", "raised", "rest"))]
         while g.ops[at] != "LIST_APPEND":
             test, kind = self.type_test(at, below, "CHECK_EG_MATCH")
@@ -211,14 +211,22 @@ class Tries:
             clause.handler = self.star_cleanup(at, g.handler[test])
             after = g.next(dropped)
             statements: list[ast.stmt] = []
-            if name is None or g.resolve(peel(g, at, clause, False)) != after:  # else the body is empty
-                statements, _ = self.region(at, clause, frozenset((after,)), below)
+            follow = self.star_ends(after)
+            if name is None or g.resolve(peel(g, at, clause, False)) not in follow:  # else the body is empty
+                statements, _ = self.region(at, clause, follow, below)
             handlers.append(ast.ExceptHandler(kind, name, statements or [ast.Pass()]))
             at = after
         end = self.behind_star(at)
         made = ast.TryStar(body or [ast.Pass()], handlers, [], [])
         out.append(made)
         return self.after_try(made, inside, falls, [end], block, stack)
+
+    def star_ends(self: Walker, after: int) -> frozenset[int]:  # type: ignore[misc]
+        """Where a clause ends behind which comes ``after``: behind the last one, the compiler may write it more than once."""
+        g = self.g
+        if g.ops[after] != "LIST_APPEND":
+            return frozenset((after,))
+        return frozenset(i for i, op in enumerate(g.ops) if op == "LIST_APPEND" and g.depth[i] == g.depth[after] and g.next(i) == g.next(after))
 
     def star_cleanup(self: Walker, at: int, outer: int) -> int:  # type: ignore[misc]
         """The handler that notes what the body of an ``except*`` clause raises; ``outer`` for a body that cannot raise."""

@@ -112,7 +112,7 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
             after = self.chained(i, stack)
         elif op == "LOAD_CONST":
             after = self.behind_unbinding(i)
-        elif op.startswith("BUILD_") and self.starts_inlined(i, stack):
+        elif (op.startswith("BUILD_") or op == "MAKE_CELL") and self.starts_inlined(i, stack):
             after = self.inlined(i, stack)
         if after >= 0:
             return after

@@ -9,6 +9,7 @@ import argparse
 import dataclasses
 import difflib
 import json
+import os
 import pathlib
 import sys
 from collections.abc import Callable, Sequence
@@ -88,7 +89,9 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code. ``arguments`` are those behind the program's name, by default ``sys.argv``'s."""
     wanted = parser().parse_args(arguments)
-    console = Console(no_color=True if wanted.no_color else None, highlight=False, soft_wrap=not sys.stdout.isatty())
+    piped = not sys.stdout.isatty()
+    width = 118 if piped and "COLUMNS" not in os.environ else None  # where nobody says how wide, tables need not be narrow
+    console = Console(no_color=True if wanted.no_color else None, highlight=False, soft_wrap=piped, width=width)
     try:
         return wanted.run(wanted, console)
     except targets.BadTarget as error:

@@ -8,7 +8,6 @@ from typing import Any
 
 from rich import box
 from rich.console import Group
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -100,8 +99,8 @@ def _captures(captures: list[records.Capture]) -> Table:
     return made
 
 
-def _break(number: int, b: Any, times: int) -> Padding:
-    text = Text()
+def _break(number: int, b: Any, times: int) -> Text:
+    text = Text("\n" if number > 1 else "")
     text.append(f"{number}. {b.reason}", "bold red")
     text.append(f": {b.detail}" if b.detail else "")
     text.append(f"  ({times} times)\n" if times > 1 else "\n", "dim")
@@ -113,7 +112,7 @@ def _break(number: int, b: Any, times: int) -> Padding:
     text.append(f"{b.why}\n")
     text.append("   Hint: ", "dim")
     text.append(b.hint)
-    return Padding(text, (0, 0, 1, 0))
+    return text
 
 
 def _guards(e: Any) -> Table:
