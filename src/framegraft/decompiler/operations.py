@@ -480,8 +480,12 @@ class Operations(Values):
             if arg in state.aliases and not isinstance(state.aliases, Fixed):
                 del state.aliases[arg]
                 return i + 1
-            if any(local_name(item) == arg for item in state.stack) and (self.is_handed_over(i, arg) or self.move(state, arg)):
-                return i + 1
+            if any(local_name(item) == arg for item in state.stack):
+                if self.is_handed_over(i, arg):
+                    return i + 1
+                if self.move(state, arg):
+                    self.release_aliases(state, arg, out)
+                    return i + 1
             self.release(state, arg, out)
         if op == "DELETE_ATTR":
             target: ast.expr = ast.Attribute(self.take(stack.pop()), arg, DEL)
