@@ -13,7 +13,7 @@ TESTS  ?= tests
 
 SOURCES := $(wildcard src/framegraft/csrc/*.c src/framegraft/csrc/*.h)
 
-.PHONY: help venv build demo examples test pytest lint typecheck imports cwarnings asan wheel docs bench clean distclean
+.PHONY: help venv build demo examples test pytest lint typecheck imports cwarnings asan wheel wheels docs bench clean distclean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/	/'
@@ -89,6 +89,12 @@ asan: venv ## the native tests under AddressSanitizer and UndefinedBehaviorSanit
 wheel: venv ## a wheel for the CPython at hand, in dist/
 	$(PY) -m pip install --quiet build
 	$(PY) -m build --wheel --no-isolation
+
+wheels: ## a wheel for each CPython that is here
+	@for version in 3.10 3.11 3.12 3.13; do \
+	    if python$$version -c '' 2>/dev/null; then python$$version -m pip wheel --quiet --no-deps -w dist . || exit 1; \
+	    else echo "no python$$version here"; fi; \
+	done; ls dist
 
 docs: venv ## files made from the source
 	$(PY) docs/generate.py

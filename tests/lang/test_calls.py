@@ -191,3 +191,18 @@ def test_evaluation_order(x, y):
     r = scaled(at("x", x), at("by", 2), *at("rest", [1]), shift=at("shift", 1), **at("named", {"z": 1}))
     d = {at("k1", 1): at("v1", 2), at("k2", 3): at("v2", 4)}
     return r, d, log, y
+
+
+@differential(xy, graphs=1)
+def test_arguments_that_do_not_fit_a_function_made_here(x, y):
+    def inner(a, b):
+        return a
+
+    class_like = lambda a, *, k: a  # noqa: E731
+    told = []
+    for call in (lambda: inner(1), lambda: inner(1, 2, 3), lambda: inner(1, 2, c=3), lambda: class_like(1)):
+        try:
+            call()
+        except TypeError as error:
+            told.append(str(error))
+    return x + y, told

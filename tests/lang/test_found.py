@@ -555,3 +555,16 @@ def test_descriptor_that_gives_something_else_for_the_class(monkeypatch):
             except TypeError as error:
                 ends.append(str(error))
         assert ends == ends[:1] * 3
+
+
+def test_identity_of_numbers_that_change():
+    """Numbers that differ from call to call are symbols, of which only the value is known."""
+    def f(x, pair):
+        a, b = pair
+        return x + a, a is b
+
+    with framegraft.config.patch(raise_internal_errors=True):
+        compiled = framegraft.compile(f, backend="eager")
+        for number in (0.1, 0.2, 0.3, 0.4, 1000, 1001, 1002, 1003):
+            for pair in ((number, number), (number, type(number)(str(number)))):
+                assert compiled(torch.zeros(1), pair)[1] is f(torch.zeros(1), pair)[1]

@@ -213,3 +213,20 @@ def test_escaping_generator(x):
     y = x + 1
     g = (y * i for i in range(3))
     return next(g), [g], list(g)
+
+
+@differential()
+def test_generator_over_a_deleted_variable_of_the_function_around(x):
+    def generate():
+        yield 1
+        yield later
+
+    later = x
+    it = generate()
+    next(it)
+    del later
+    print("break")
+    try:
+        return next(it)
+    except NameError as error:
+        return type(error), error.args, x + 1

@@ -137,6 +137,29 @@ def test_counter_and_chainmap(x):
     return c["a"], c.most_common(1), c["missing"], m["a"], m["b"], dict(m), x * c["a"]
 
 
+THIRD, SHAPE, TOTAL = operator.itemgetter(2), operator.attrgetter("T.shape", "ndim"), operator.methodcaller("sum", 0)
+
+
+@differential(graphs=1)
+def test_getters(x):
+    by_key = sorted([(1, "b"), (2, "a")], key=operator.itemgetter(1))
+    made = operator.attrgetter("T.shape"), operator.methodcaller("mul", x)
+    return x + 1, by_key, list(map(THIRD, ["abc", [1, 2, x]])), SHAPE(x), TOTAL(x), made[0](x), made[1](x), made, type(made[1]).__name__
+
+
+@differential()
+def test_errors_of_getters(x):
+    told = []
+    for wrong in (lambda: operator.itemgetter(), lambda: operator.itemgetter(a=1), lambda: operator.attrgetter(3),
+                  lambda: operator.methodcaller(), lambda: operator.itemgetter(1)([0]), lambda: operator.itemgetter(1)(x, x),
+                  lambda: operator.attrgetter("a.b")(x)):
+        try:
+            wrong()
+        except (TypeError, IndexError, AttributeError) as error:
+            told.append((type(error).__name__, str(error)))
+    return x + 1, told
+
+
 @differential()
 def test_operator(x):
     get = operator.itemgetter(1, 0)

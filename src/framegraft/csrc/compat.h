@@ -104,6 +104,7 @@ static inline PyFunctionObject *fg_frame_function(FgFrame *f)
 /* Whether the arguments lie on the stack of the frame that is running, put there by it to call `callable`, and by nobody in
    between: an interpreter only drops them when the call is over. */
 #if PY_VERSION_HEX >= 0x030B0000
+#define FG_CALLS_HAND_OVER true /* a call of a Python function moves its arguments into the new frame */
 static inline bool fg_args_of_frame(PyThreadState *t, PyObject *callable, PyObject *const *args, Py_ssize_t n)
 {
 #if PY_VERSION_HEX >= 0x030D0000
@@ -121,6 +122,7 @@ static inline bool fg_args_of_frame(PyThreadState *t, PyObject *callable, PyObje
            (args[-1] == callable || (apart && !args[-1] && args - 1 > base && args[-2] == callable));
 }
 #else
+#define FG_CALLS_HAND_OVER false
 static inline bool fg_args_of_frame(PyThreadState *t, PyObject *callable, PyObject *const *args, Py_ssize_t n)
 {
     FgFrame *f = t->frame;

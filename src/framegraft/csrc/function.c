@@ -7,6 +7,7 @@ typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
     PyObject *fn, *ctx, *miss, *dict, *weakrefs;
+    int rest; /* of a frame that was interrupted: nobody but that has the arguments */
 } Compiled;
 
 enum { MAX_PARAMETERS = 255 };
@@ -77,7 +78,7 @@ fail:
 static void give_arguments(FgGift *gift, Compiled *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
-    if (fg_args_of_frame(PyThreadState_Get(), (PyObject *)self, args, n))
+    if ((FG_CALLS_HAND_OVER || self->rest) && fg_args_of_frame(PyThreadState_Get(), (PyObject *)self, args, n))
         fg_give(gift, (PyObject **)args, n, Py_None);
 }
 
@@ -186,12 +187,14 @@ static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t
 static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     PyObject *fn, *ctx, *miss;
-    if (!PyArg_ParseTuple(args, "O!OO", &PyFunction_Type, &fn, &ctx, &miss))
+    int rest = 0;
+    if (!PyArg_ParseTuple(args, "O!OO|p", &PyFunction_Type, &fn, &ctx, &miss, &rest))
         return NULL;
     Compiled *self = (Compiled *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
     self->vectorcall = compiled_call;
+    self->rest = rest;
     self->fn = Py_NewRef(fn);
     self->ctx = Py_NewRef(ctx);
     self->miss = Py_NewRef(miss);
@@ -304,5 +307,6 @@ PyTypeObject FgCompiledFunction_Type = {
     .tp_members = compiled_members,
     .tp_getset = compiled_getset,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_doc = "CompiledFunction(fn, ctx, miss): calls fitting guarded code of fn, asks miss(self, args) for more.",
+    .tp_doc = "CompiledFunction(fn, ctx, miss, rest=False): calls fitting guarded code of fn, asks miss(self, args) for more.\n\n"
+              "rest: fn is the rest of an interrupted frame, which owns its arguments.",
 };

@@ -38,6 +38,7 @@ from ..model.value import (
 )
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
+from ..semantics.getters import GetterVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
@@ -265,6 +266,8 @@ def children(tracker: Any) -> list:
         return [*tracker.closure, *extra, *tracker.attrs.values()]
     if isinstance(tracker, CellVariable):
         return [] if tracker.contents is MISSING else [tracker.contents]
+    if isinstance(tracker, GetterVariable):
+        return [*tracker.given, *tracker.named.values()]
     if isinstance(tracker, PartialVariable):
         return [tracker.func, *tracker.args, *tracker.kwargs.values()]
     if isinstance(tracker, MethodVariable):

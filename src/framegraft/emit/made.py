@@ -115,8 +115,9 @@ def new_function(code: Any, scope: dict, name: str, qualname: str, defaults: Any
 
 
 def new_generator(code: Any, scope: dict, args: tuple, started: bool, finished: bool, name: str, qualname: str) -> Any:
-    """Called by transformed code: a generator that the trace made, where it stood."""
-    made = types.FunctionType(code, scope)(*args)
+    """Called by transformed code: a generator that the trace made, where it stood. ``args``: the cells of free variables last."""
+    count = len(args) - len(code.co_freevars)
+    made = types.FunctionType(code, scope, None, None, args[count:])(*args[:count])
     made.__name__, made.__qualname__ = name, qualname
     if finished:
         made.close()

@@ -24,6 +24,7 @@ from ..model.value import (
 )
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
+from ..semantics.getters import GetterVariable
 from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
 from .made import complete_exception, new_exception, new_function
@@ -190,6 +191,16 @@ def _partial(cg: Codegen, t: PartialVariable) -> None:
     cg.load_many([t.func, *t.args])
     cg.op("BUILD_TUPLE", 1 + len(t.args))
     _attributes(cg, t.kwargs)
+    cg.op("CALL_EX", True)
+    cg.store_temp(t)
+
+
+@builds(GetterVariable)
+def _getter(cg: Codegen, t: GetterVariable) -> None:
+    cg.load_object(t.cls)
+    cg.load_many(t.given)
+    cg.op("BUILD_TUPLE", len(t.given))
+    _attributes(cg, t.named)
     cg.op("CALL_EX", True)
     cg.store_temp(t)
 

@@ -46,7 +46,7 @@ def point_out(failure: BaseException) -> None:
 def _stack_trace(module: GraphModule, line: int) -> str | None:
     """Where the operation on a line of a graph's code comes from."""
     code: Any = module.graph.python_code("self")
-    index = (code._lineno_map or {}).get(line - (code._prologue_start or 0))
+    index = (code._lineno_map or {}).get(line - (getattr(code, "_prologue_start", None) or 0))  # 2.8 has it without
     if index is None:
         return None
     trace = list(module.graph.nodes)[index].meta.get("stack_trace")

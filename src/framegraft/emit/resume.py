@@ -5,6 +5,7 @@ The code is the original function's, behind a prologue that restores cells and s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
@@ -142,7 +143,7 @@ def _restore_cells(names: list[str]) -> list[Instruction]:
 
 def _finish(
     code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, name: str, argnames: list[str],
-    cells: list[str],
+    cells: list[str], free: Sequence[str] = (),
 ) -> CodeType:
     for inst in prologue:
         inst.place = PROLOGUE
@@ -152,7 +153,7 @@ def _finish(
     for index, inst in enumerate(instructions):
         inst.index = index
     made = encode(
-        instructions, code, name=name, qualname=name, argnames=argnames, cellvars=tuple(cells), freevars=(),
+        instructions, code, name=name, qualname=name, argnames=argnames, cellvars=tuple(cells), freevars=tuple(free),
         no_make_cell=set(cells), flags=code.co_flags & ~(4 | 8 | 16),
     )
     _DECODED[id(made)] = (made, instructions)
@@ -180,15 +181,19 @@ class Suspended:
         self.handled = tuple(
             (i, i + 1 < len(self.stack) and self.stack[i + 1] is item.current)
             for i, item in enumerate(self.stack) if isinstance(item, PreviousException) and item.active)
-        self.argnames = [*(f"{STACK}{i}" for i in range(len(self.stack))), *(CELL + c for c in frame.cells), *names]
+        # Variables of functions around stay free ones: what is said of one without a value depends on that.
+        self.free = [c for c in frame.cells if c in origin_of(self.code).co_freevars]
+        self.cells = [c for c in frame.cells if c not in self.free]
+        self.argnames = [*(f"{STACK}{i}" for i in range(len(self.stack))), *(CELL + c for c in self.cells), *names]
         values = [item.current if isinstance(item, PreviousException) and item.active else item for item in self.stack]
         self.values: list[VariableTracker] = [
-            *(NONE if isinstance(v, PreviousException) else v for v in values), *frame.cells.values(), *(frame.locals[n] for n in names)]
+            *(NONE if isinstance(v, PreviousException) else v for v in values), *(frame.cells[c] for c in self.cells),
+            *(frame.locals[n] for n in names), *(frame.cells[c] for c in self.free)]
         self.started = started
 
     def build(self) -> CodeType:
         place = self.frame.inst.place if self.started else -1
-        key = (id(self.code), self.place, place, tuple(self.argnames), self.handled)
+        key = (id(self.code), self.place, place, tuple(self.argnames), tuple(self.free), self.handled)
         found = _CODES.get(key)
         if found is None:
             found = _CODES[key] = self._build(place)
@@ -196,8 +201,7 @@ class Suspended:
 
     def _build(self, place: int) -> CodeType:
         body = _clone(body_of(self.code))
-        cells = list(self.frame.cells)
-        prologue = [instr("RETURN_GENERATOR"), *_restore_cells(cells)]
+        prologue = [instr("RETURN_GENERATOR"), *_restore_cells(self.cells)]
         handled = dict(self.handled)
         skip = -1
         for i in range(len(self.stack)):
@@ -215,7 +219,7 @@ class Suspended:
             suspended.handler = body[place].handler
             prologue += [instr("LOAD_CONST", None), suspended]
         prologue.append(instr("JUMP", None, body[self.place]))
-        return _finish(self.code, prologue, body, body[self.place], self.code.co_name, self.argnames, cells)
+        return _finish(self.code, prologue, body, body[self.place], self.code.co_name, self.argnames, self.cells, self.free)
 
 
 def live_at(code: CodeType, inst: Instruction) -> frozenset[str]:

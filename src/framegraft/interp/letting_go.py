@@ -31,7 +31,7 @@ def tells(value: Any) -> bool:
     kind = type(value)
     if hasattr(kind, "__del__") or issubclass(kind, _FRAMES) and _waits(value):
         return True
-    return kind.__weakrefoffset__ > 0 and any(r.__callback__ is not None for r in weakref.getweakrefs(value))
+    return kind.__weakrefoffset__ != 0 and any(r.__callback__ is not None for r in weakref.getweakrefs(value))
 
 
 def _waits(value: Any) -> bool:

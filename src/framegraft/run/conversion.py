@@ -310,7 +310,7 @@ class Conversion:
             return known.name
         name = self._fresh(f"__resume_at_{offset}")
         function = types.FunctionType(code, scope, code.co_name)
-        resume = InstalledName(self.fn.__globals__, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss))
+        resume = InstalledName(self.fn.__globals__, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss, True))
         self.ctx.resumes[key] = resume
         self.installed.append(resume)
         return name

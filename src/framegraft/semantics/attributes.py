@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from typing import Any
 
@@ -127,7 +128,9 @@ def _builtin_attr(obj: VariableTracker, name: str) -> VariableTracker:
 
 
 def _partial_attr(obj: Any, name: str) -> VariableTracker:
-    """functools.partial made in the trace."""
+    """functools.partial made in the trace, or what is like one."""
+    if obj.python_type() is not functools.partial:
+        raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
     if name == "func":
         return obj.func
     if name == "args":

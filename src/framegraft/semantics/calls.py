@@ -56,9 +56,9 @@ def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTr
         return _call_object(tx, fn, args, kwargs, waiting)
     if isinstance(fn, MethodVariable):
         state.waiting = waiting
-        bound_args = getattr(fn, "args", None)
-        if bound_args is not None:  # functools.partial made in the trace
-            return call(tx, fn.func, [*bound_args, *args], {**fn.kwargs, **kwargs})  # type: ignore[attr-defined]
+        with_bound = getattr(fn, "with_bound", None)
+        if with_bound is not None:  # functools.partial made in the trace
+            return call(tx, fn.func, *with_bound(args, kwargs))
         return call(tx, fn.func, [fn.obj, *args], kwargs)
     if isinstance(fn, FunctionVariable):
         return _inline_born(tx, fn, args, kwargs, waiting)
@@ -428,7 +428,7 @@ def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs, wait
     kwdefaults: Kwargs = {}
     if fn.kwdefaults is not None:
         kwdefaults = {k: v for k, (_, v) in realize(fn.kwdefaults, tx.state).items.items()}  # type: ignore[attr-defined]
-    bound = bind_arguments(tx, fn.code, fn.name, args, kwargs, defaults, kwdefaults)
+    bound = bind_arguments(tx, fn.code, fn.qualname, args, kwargs, defaults, kwdefaults)
     return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None, waiting)
 
 

@@ -300,6 +300,10 @@ class PartialVariable(MethodVariable):
     def python_type(self) -> type:
         return functools.partial
 
+    def with_bound(self, args: list, kwargs: dict) -> tuple[list, dict]:
+        """The arguments of ``func`` in a call with these."""
+        return [*self.args, *args], {**self.kwargs, **kwargs}
+
 
 @constructs(types.MappingProxyType)
 def make_proxy(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:

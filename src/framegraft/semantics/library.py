@@ -118,11 +118,6 @@ for _fn in (operator.contains,):
     handles(_fn)(lambda tx, args, kwargs: operators.contains(tx, args[1], args[0]))
 
 
-@constructs(operator.itemgetter, operator.attrgetter, operator.methodcaller)
-def make_getter(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    raise GraphBreak("untraceable_call", f"operator.{cls.__name__} made in the trace")
-
-
 _QUIET_MISSING = {enum.Enum.__dict__["_missing_"].__func__, enum.Flag.__dict__["_missing_"].__func__}
 
 

@@ -41,6 +41,7 @@ def identical(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
         return True
     if type(a) is TupleVariable and type(b) is TupleVariable and not a.items and not b.items:
         return True  # there is one empty tuple
+    symbolic = SymbolicVariable in (type(a), type(b))
     if a.python_type() is b.python_type():
         a, b = specialised(a), specialised(b)
     if isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable):
@@ -48,6 +49,8 @@ def identical(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
             return False
         if a.value is None or isinstance(a.value, (bool, type(...), type(NotImplemented))):
             return a.value is b.value
+        if symbolic and a.value == b.value:
+            raise GraphBreak("introspection", "identity of equal numbers")  # of a symbol only the value is known
         if a.source is not None and b.source is not None and type(a.value) in NUMBERS_AND_TEXTS and a.value == b.value:
             same = a.value is b.value
             if a.source != b.source:
