@@ -28,7 +28,7 @@ def note_unbacked_input(env: Any, symbol: Any) -> None:
 
 # Whether a tensor's elements fill its memory without overlap; what is not known counts as no. In 2.8 it is always known.
 is_dense: Callable[[torch.Tensor], bool] = (
-    getattr(prims, "is_non_overlapping_and_dense_or_false", None) or prims.is_non_overlapping_and_dense)
+    getattr(prims, "is_non_overlapping_and_dense_or_false", None) or prims.is_non_overlapping_and_dense)  # type: ignore[attr-defined]
 # What is called as ``apply`` of any autograd.Function. From 2.15 on it is one of C's.
 _apply: Any = torch.autograd.Function.apply
 FUNCTION_APPLY: Any = getattr(_apply, "__func__", None) or torch.autograd.Function.__dict__["apply"]
