@@ -484,7 +484,8 @@ class Operations(Values):
                 if self.is_handed_over(i, arg):
                     return i + 1
                 if self.move(state, arg):
-                    self.release_aliases(state, arg, out)
+                    wanted = {later.arg for later in self.g.insts[i:] if later.op == "LOAD_FAST"}
+                    self.settle(state, out, wanted & {other for other, value in state.aliases.items() if local_name(value) == arg})
                     return i + 1
             self.release(state, arg, out)
         if op == "DELETE_ATTR":
