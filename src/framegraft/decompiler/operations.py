@@ -480,8 +480,13 @@ class Operations(Values):
             if arg in state.aliases and not isinstance(state.aliases, Fixed):
                 del state.aliases[arg]
                 return i + 1
-            if any(local_name(item) == arg for item in state.stack) and (self.is_handed_over(i, arg) or self.move(state, arg)):
-                return i + 1
+            if any(local_name(item) == arg for item in state.stack):
+                if self.is_handed_over(i, arg):
+                    return i + 1
+                if self.move(state, arg):
+                    wanted = {later.arg for later in self.g.insts[i:] if later.op == "LOAD_FAST"}
+                    self.settle(state, out, wanted & {other for other, value in state.aliases.items() if local_name(value) == arg})
+                    return i + 1
             self.release(state, arg, out)
         if op == "DELETE_ATTR":
             target: ast.expr = ast.Attribute(self.take(stack.pop()), arg, DEL)

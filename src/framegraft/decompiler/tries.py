@@ -226,8 +226,8 @@ class Tries:
         g = self.g
         if g.ops[after] != "LIST_APPEND":
             return frozenset((after,))
-        return frozenset(i for i, op in enumerate(g.ops)
-                         if op == "LIST_APPEND" and g.depth[i] == g.depth[after] and g.next(i) == g.next(after))
+        kind = g.depth[after], g.next(after)
+        return frozenset(i for i, op in enumerate(g.ops) if op == "LIST_APPEND" and (g.depth[i], g.next(i)) == kind)
 
     def star_cleanup(self: Walker, at: int, outer: int) -> int:  # type: ignore[misc]
         """The handler that notes what the body of an ``except*`` clause raises; ``outer`` for a body that cannot raise."""
