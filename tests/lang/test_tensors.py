@@ -225,3 +225,11 @@ def test_resize_and_swap(x, y):
     x.unsqueeze_(0)
     y.t_()
     return x.shape, y.shape, x + 1, y.stride()
+
+
+@differential(lambda: (torch.arange(42.0).reshape(1, 7, 6), torch.ones(6)))
+def test_strides_of_dimensions_of_size_one(x, y):
+    """Kernels differ in what they write there, and torch's fake ones differ from them."""
+    x = x.transpose(0, 1)
+    results = x, x.relu(), x + 1, x.clone(), x > 0, x * y, x.exp(), torch.where(x > 0, x, y)
+    return [t.stride() for t in results], [t.stride(0) for t in results], [t.stride(-2) for t in results], [t.stride(dim=2) for t in results]
