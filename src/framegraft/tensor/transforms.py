@@ -29,15 +29,17 @@ func: Any = torch.func
 class TransformVariable(MethodVariable):
     """What ``torch.func.grad(f)`` gives: a function that calls ``f`` through ``make``, torch's transform with its options."""
 
-    __slots__ = ("args", "kwargs")
+    __slots__ = ("args",)
 
     def __init__(self, tx: Any, name: str, make: Callable, fn: VariableTracker) -> None:
         super().__init__(wrap_pinned(tx, call_transform), NONE)
         self.args = [constant(name), ObjectVariable(make, type(make)), fn]
-        self.kwargs: dict[str, VariableTracker] = {}
 
     def python_type(self) -> type:
         return types.FunctionType
+
+    def with_bound(self, args: list, kwargs: dict) -> tuple[list, dict]:
+        return [*self.args, *args], kwargs
 
 
 def call_transform(name: str, make: Callable, fn: Callable, *args: Any, **kwargs: Any) -> Any:
