@@ -1,9 +1,12 @@
 """How deep a program nests calls: what fits in eager mode fits when it is captured."""
 
+import sys
+
 import pytest
 import torch
 
 import framegraft
+from framegraft.interp.state import recursion_room
 
 
 def deep(n, x):
@@ -27,3 +30,14 @@ def test_endless_recursion_is_the_programs_error():
 
     with pytest.raises(RecursionError):
         framegraft.compile(endless, backend="eager")(torch.ones(2))
+
+
+def test_the_limit_is_the_programs_again_when_two_threads_have_traced():
+    limit = sys.getrecursionlimit()
+    first, second = recursion_room(), recursion_room()
+    first.__enter__()
+    second.__enter__()
+    assert sys.getrecursionlimit() > limit
+    first.__exit__(None, None, None)
+    second.__exit__(None, None, None)
+    assert sys.getrecursionlimit() == limit

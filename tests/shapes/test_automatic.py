@@ -347,3 +347,15 @@ def test_listeners_see_plain_numbers():
     with framegraft.events.listening(listener):
         run(f, [(torch.ones(2, 3), 2), (torch.ones(4, 3), 5)])
     assert listener.seen == [[torch.Tensor], [int, int, torch.Tensor]]
+
+
+def test_floats_that_change_in_inference_mode():
+    def fn(x, k):
+        with torch.inference_mode():
+            made = torch.full((3,), k) * 2
+        return made.tolist(), made.is_inference(), x + k
+
+    compiled = framegraft.compile(fn, backend="eager")
+    for k in (1.5, 2.5, 3.5, 4.5):
+        got, expected = compiled(torch.ones(1), k), fn(torch.ones(1), k)
+        assert got[:2] == expected[:2] and torch.equal(got[2], expected[2])

@@ -8,6 +8,7 @@ import sympy
 import torch
 from torch.utils._sympy.functions import FloorDiv, Max, Min, PythonMod
 
+import framegraft
 from framegraft import _native
 from framegraft.model.source import local
 from framegraft.native.calibrate import ensure_calibrated
@@ -90,3 +91,29 @@ def test_fewer_dimensions_and_no_tensor():
 def test_wrong_programs_are_refused(payload):
     with pytest.raises((TypeError, ValueError)):
         _native.GuardProgram([(-1, "ARG", 0, []), (-1, "NONE", None, [("SHAPE", payload, 0)])])
+
+
+def test_symbols_of_sizes_are_found_among_the_inputs():
+    """What is guarded on a sum lets one size be written with the others, and compilers need those: inductor asserts that."""
+    seen = []
+
+    def backend(gm, inputs):
+        extents = []
+        for node in gm.graph.find_nodes(op="placeholder"):
+            value = node.meta["example_value"]
+            extents += (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
+        found = [e.node.expr for e in extents if isinstance(e, torch.SymInt)]
+        seen.append({s for e in found for s in e.free_symbols} <= {e for e in found if e.is_symbol})
+        return gm.forward
+
+    def f(x, n):
+        for size in x.shape:
+            n = n + size
+        return x.clone().mul_(0.5), f"{n}", n
+
+    compiled = framegraft.compile(f, backend=backend)
+    for shape, n in (((3, 7, 4), 3), ((3, 7, 4), 8), ((3, 5, 4), 0), ((2, 7, 4), 3), ((2, 9, 4), 1)):
+        x = torch.randn(shape)
+        (got, *rest), (expected, *others) = compiled(x, n), f(x, n)
+        assert torch.equal(got, expected) and rest == others
+    assert all(seen)

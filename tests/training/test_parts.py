@@ -171,3 +171,20 @@ def test_backward_compiled_late_for_one_size(repeatable):
     compiled(forward_only, forward_only.detach().clone(), torch.zeros(2))
     torch.testing.assert_close(list(steps(compiled)), list(steps(fn)), rtol=0, atol=0)
     assert any(compiled_in_backward)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_inference_tensor_beside_parameters(backend):
+    weight = nn.Parameter(torch.ones(2))
+    with torch.inference_mode():
+        given = torch.ones(2)
+
+    def fn(x):
+        return (x + weight).sin()
+
+    gradients = []
+    for call in (fn, framegraft.compile(fn, backend=backend)):
+        call(given).sum().backward()
+        gradients.append(weight.grad)
+        weight.grad = None
+    torch.testing.assert_close(*gradients)

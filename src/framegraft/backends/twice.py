@@ -71,6 +71,11 @@ class _Twice:
         self._questions = getattr(mode.shape_env, "guards", None) if mode is not None else None
         self._late: list[sympy.Basic] = []
 
+    def _versions(self, inputs: Sequence[Any]) -> list[int] | None:
+        """Of the tensors among the inputs; None where one is an inference tensor, which counts none."""
+        tensors = [inputs[i] for i in self._tensors]
+        return None if any(t.is_inference() for t in tensors) else [t._version for t in tensors]
+
     def numbers(self, inputs: Sequence[Any]) -> list[int]:
         """The values of the graph's symbols in a call."""
         return [inputs[i] if dim is None else inputs[i].shape[dim] for i, dim in self._symbols.values()]
@@ -102,7 +107,7 @@ class _Twice:
     def __call__(self, *inputs: Any) -> Any:
         if self._late and not self.fits(self.numbers(inputs)):
             return self._captured(*inputs)
-        versions = [inputs[i]._version for i in self._tensors] if not self._why else None
+        versions = self._versions(inputs) if not self._why else None
         outputs = self._compiled(*inputs)
         if self._node is None:
             self._node = self._find(outputs)
@@ -130,9 +135,9 @@ class _Twice:
     def gradients(self, ctx: Any, call: _Call, given: Sequence[Any]) -> tuple | None:
         """Gradients of the captured graph for those of its outputs; None where it cannot run again."""
         wanted = [i for i, needed in enumerate(ctx.needs_input_grad) if needed]
-        if self._why or len(ctx.needs_input_grad) != len(call.inputs):
+        if call.versions is None or len(ctx.needs_input_grad) != len(call.inputs):
             return None
-        if [call.inputs[i]._version for i in self._tensors] != call.versions:
+        if self._versions(call.inputs) != call.versions:
             return None
         now = Modes()
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from types import CodeType
 from typing import Any
@@ -193,12 +194,26 @@ def line_of(positions: Any) -> int:
     return positions[0] if positions and positions[0] else 0
 
 
+class _Room:
+    """How many have asked for more room, and the program's own limit, which is for all threads."""
+
+    lock = threading.Lock()
+    inside = 0
+    before = 0
+
+
 @contextlib.contextmanager
 def recursion_room() -> Iterator[None]:
     """Tracing nests a handful of Python frames per traced frame, and the program may be near its limit."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 20_000))
+    with _Room.lock:
+        if _Room.inside == 0:
+            _Room.before = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(_Room.before, 20_000))
+        _Room.inside += 1
     try:
         yield
     finally:
-        sys.setrecursionlimit(limit)
+        with _Room.lock:
+            _Room.inside -= 1
+            if _Room.inside == 0:
+                sys.setrecursionlimit(_Room.before)

@@ -276,6 +276,8 @@ class Conversion:
             self.compiling = (name, module, [plain_number(v) for v in values])
             changed = graph.changed_inputs()
             module.meta["unrepeatable"] = graph.unrepeatable()
+            if graph.symbols is not None:
+                graph.symbols.settle_inputs([n for n in module.graph.nodes if n.op == "placeholder"])
             known = graph.symbols.guard_count() if graph.symbols is not None else 0
             only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
             frame, index = self.capture.frame, self.capture.index

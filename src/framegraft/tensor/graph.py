@@ -98,8 +98,7 @@ class OutputGraph:
             fake = to_fake(self.mode, value)
             fake.item_memo = item
             node.meta["carries"] = item
-            self._versions.append((fake, fake._version))
-            node.meta["example_value"] = fake
+            node.meta["example_value"] = fake  # no need to watch it: nothing but the number is ever used
         else:
             node.meta["example_value"] = value
         node.meta["source"] = source.name

@@ -291,6 +291,22 @@ class Symbols:
         finally:
             values.update(hidden)
 
+    def settle_inputs(self, placeholders: list[Any]) -> None:
+        """For compilers, which look for each symbol among the inputs: one that only occurs in what is computed keeps its value.
+
+        A guard on a sum (``n + x.shape[0] == 10``) lets ShapeEnv write a size as ``10 - n``, and ``n`` need not be an input.
+        """
+        extents: list[Any] = []
+        for node in placeholders:
+            value = node.meta.get("example_value")
+            extents += (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
+        found = [n.node.expr for n in extents if type(n) is torch.SymInt]
+        known = {expr for expr in found if isinstance(expr, sympy.Symbol)}
+        values = hints(self.env)
+        for symbol in sorted({s for expr in found for s in expr.free_symbols} - known, key=str):
+            if symbol in values:
+                self.env.evaluate_expr(sympy.Eq(symbol, values[symbol]))
+
     def fixed_float(self, before: int) -> bool:
         """Whether a guard after the first ``before`` says that a float is a constant which the graph takes, or computes from one."""
         return any(isinstance(g.expr, sympy.Eq) and g.expr.rhs.is_number and not self.carried.isdisjoint(g.expr.lhs.free_symbols)
