@@ -263,7 +263,8 @@ def test_a_whole_step_breaks_at_backward_only():
     for _ in range(4):
         compiled(torch.randn(3, 4))
         scheduler.step()
-    assert all(reason.startswith("autograd_in_trace: Tensor.backward") for reason in framegraft.break_reasons())
+    reasons = framegraft.break_reasons()
+    assert all(reason.startswith("autograd_in_trace: Tensor.backward") for reason in reasons), reasons
 
 
 def test_lbfgs_bit_for_bit():

@@ -49,10 +49,18 @@ def _holders(tx: Any, tracker: Any) -> int:
     return count
 
 
-def may_have_died(state: Any) -> bool:
-    """Whether the trace has let go of an object from outside, by a variable or in an object that holds it."""
+def _held(state: Any) -> list[Any]:
+    """What the variables and stacks of the frames in the trace hold."""
+    return [v for frame in state.frames
+            for v in (*frame.locals.values(), *frame.stack, *(cell.contents for cell in frame.cells.values()))]
+
+
+def may_have_died(state: Any, value: Any) -> bool:
+    """Whether the trace may have let go of ``value``, an object from outside: of one that may hold it, and no frame holds it itself."""
+    trackers = _held(state)
+    if any(getattr(v, "value", None) is value for v in trackers):
+        return False
     if state.outside:
         return True
-    held = {id(v) for frame in state.frames
-            for v in (*frame.locals.values(), *frame.stack, *(cell.contents for cell in frame.cells.values()))}
+    held = set(map(id, trackers))
     return any(id(v) not in held and type(v.value) not in (type(None), bool, int, float, str) for v in state.arguments)

@@ -153,3 +153,15 @@ def catches(frame: Tx) -> bool:
         else:
             return True
     return False
+
+
+def must_leave(frame: Tx) -> bool:
+    """Whether the current instruction is in a ``with`` block that was entered before a break: only its exit undoes the entry."""
+    handler, instructions = frame.inst.handler, frame.instructions
+    while handler is not None:
+        start = handler.target.index
+        if instructions[start + 1].op == "WITH_EXCEPT_START" and 0 < handler.depth <= len(frame.stack) and (
+                frame.stack[handler.depth - 1].source is not None):
+            return True
+        handler = instructions[start + 1].handler
+    return False

@@ -90,9 +90,10 @@ def call_weakref(tx: Any, fn: ObjectVariable) -> VariableTracker:
     """``reference()``."""
     if fn.source is None or fn.value is MISSING:
         raise GraphBreak("untraceable_call", "a weak reference made in the trace")
-    if fn.value() is not None and may_have_died(tx.state):
+    referent = fn.value()
+    if referent is not None and may_have_died(tx.state, referent):
         raise GraphBreak("untraceable_call", "a weak reference to what may have died in the trace")
-    return realize(LazyVariable(fn.value(), fn.source.child("PYCALL", REFERENT)), tx.state)
+    return realize(LazyVariable(referent, fn.source.child("PYCALL", REFERENT)), tx.state)
 
 
 @constructs(weakref.ref)

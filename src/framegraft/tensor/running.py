@@ -10,7 +10,7 @@ import torch
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..interp.unwind import catches
+from ..interp.unwind import catches, must_leave
 from ..model.value import (
     MISSING,
     NONE,
@@ -179,10 +179,10 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
     caught = _caught_at(state)
     state.graph.may_raise |= raises
     state.caught |= caught > 0
-    if raises and caught:
+    if raises and (caught or any(map(must_leave, state.frames))):
         state.rescued = True
         if not state.rescue:
-            raise GraphBreak("untraceable_call", f"{name} may raise, inside a try block")
+            raise GraphBreak("untraceable_call", f"{name} may raise, inside a block that handles or undoes")
     return caught
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
