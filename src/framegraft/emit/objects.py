@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from typing import Any
 
 from ..model.source import GenericGetter
 from ..model.value import (
@@ -185,24 +186,23 @@ def _method(cg: Codegen, t: MethodVariable) -> None:
     cg.call(2)
 
 
-@builds(PartialVariable)
-def _partial(cg: Codegen, t: PartialVariable) -> None:
-    cg.load_object(functools.partial)
-    cg.load_many([t.func, *t.args])
-    cg.op("BUILD_TUPLE", 1 + len(t.args))
-    _attributes(cg, t.kwargs)
+def _made_by_call(cg: Codegen, t: Any, cls: type, args: list, kwargs: dict) -> None:
+    cg.load_object(cls)
+    cg.load_many(args)
+    cg.op("BUILD_TUPLE", len(args))
+    _attributes(cg, kwargs)
     cg.op("CALL_EX", True)
     cg.store_temp(t)
+
+
+@builds(PartialVariable)
+def _partial(cg: Codegen, t: PartialVariable) -> None:
+    _made_by_call(cg, t, functools.partial, [t.func, *t.args], t.kwargs)
 
 
 @builds(GetterVariable)
 def _getter(cg: Codegen, t: GetterVariable) -> None:
-    cg.load_object(t.cls)
-    cg.load_many(t.given)
-    cg.op("BUILD_TUPLE", len(t.given))
-    _attributes(cg, t.named)
-    cg.op("CALL_EX", True)
-    cg.store_temp(t)
+    _made_by_call(cg, t, t.cls, t.given, t.named)
 
 
 @builds(BuiltinMethodVariable)

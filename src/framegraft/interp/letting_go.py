@@ -22,7 +22,7 @@ def let_go(tx: Any, tracker: VariableTracker | None) -> None:
     if source is None or source.access != "ARG":
         return
     value = getattr(tracker, "value", None)
-    if type(value) not in _PLAIN and tells(value) and _holders(tx, tracker) <= 1:
+    if type(value) not in _PLAIN and tells(value) and _holders(tx.state, tracker) <= 1:
         raise GraphBreak("finaliser", f"a {type(value).__name__}, which tells when it dies")
 
 
@@ -40,19 +40,15 @@ def _waits(value: Any) -> bool:
     return frame is not None and frame.f_lasti > 0
 
 
-def _holders(tx: Any, tracker: Any) -> int:
-    """How many variables and stack entries of the frames in the trace hold the value."""
-    count = 0
-    for frame in tx.state.frames:
-        for held in (*frame.locals.values(), *frame.stack, *(cell.contents for cell in frame.cells.values())):
-            count += held is tracker or isinstance(held, LazyVariable) and held.tracker is tracker
-    return count
-
-
 def _held(state: Any) -> list[Any]:
     """What the variables and stacks of the frames in the trace hold."""
     return [v for frame in state.frames
             for v in (*frame.locals.values(), *frame.stack, *(cell.contents for cell in frame.cells.values()))]
+
+
+def _holders(state: Any, tracker: Any) -> int:
+    """How many variables and stack entries of the frames in the trace hold the value."""
+    return sum(held is tracker or isinstance(held, LazyVariable) and held.tracker is tracker for held in _held(state))
 
 
 def may_have_died(state: Any, value: Any) -> bool:
