@@ -16,6 +16,7 @@ from ...verify import verify
 from ..placing import place
 from .decode import QUALNAMES, qualname
 from .locate import line_table
+from .rawcode import shared
 from .tables import (
     APPLIED,
     BARE,
@@ -144,11 +145,7 @@ class _Lowering:
 
     def _change(self, to: Chain, depth: int) -> None:
         """Pop and set up blocks until they are ``to``, where the stack is ``depth`` deep."""
-        same = 0
-        for a, b in zip(self.now, to, strict=False):
-            if a != b:
-                break
-            same += 1
+        same = len(shared(self.now, to))
         for _ in self.now[same:]:
             self.put("POP_BLOCK")
         for block in to[same:]:
@@ -429,8 +426,9 @@ class _Lowering:
 
     def _jump(self, inst: Instruction) -> None:
         target: Any = inst.target
-        if (target.index, self.now) not in self.entries:
-            self._change(self.chain(target.index), self.depths[target.index])
+        to = self.chain(target.index)
+        if (target.index, self.now) not in self.entries:  # on a way back, blocks are set up behind the jump
+            self._change(shared(self.now, to) if target.index <= inst.index else to, self.depths[target.index])
         self._jump_to(self._goal(target))
 
     def _jump_if(self, inst: Instruction) -> None:
