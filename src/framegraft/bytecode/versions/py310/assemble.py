@@ -14,7 +14,7 @@ from ...flow import NO_FALLTHROUGH, stack_depths, stack_effect
 from ...ir import ExceptionHandler, Instruction
 from ...verify import verify
 from ..placing import place
-from .decode import QUALNAMES, qualname
+from .decode import NAMING, qualname
 from .locate import line_table
 from .rawcode import shared
 from .tables import (
@@ -317,8 +317,7 @@ class _Lowering:
         if before.op == "LOAD_CONST" and inst.index and inst.index not in self.targets:
             self.put("LOAD_CONST", self.consts.add(qualname(before.arg)))
         else:
-            self.sequence([("DUP_TOP", 0), ("LOAD_CONST", id), ("ROT_TWO", 0), ("CALL_FUNCTION", 1),
-                           ("LOAD_CONST", QUALNAMES.__getitem__), ("ROT_TWO", 0), ("CALL_FUNCTION", 1)])
+            self.sequence(NAMING)
         self.put("MAKE_FUNCTION", inst.arg or 0)
         self._room(3)
 

@@ -12,6 +12,9 @@ from .tables import APPLY, BARE, CELL, FORMATS, INTRINSICS, LOCAL, NAMED, NUMBER
 
 _ASYNC_GENERATOR = 0x200  # CO_ASYNC_GENERATOR
 QUALNAMES: dict[int, str] = {}  # of code that functions are made of, by its id: 3.10 names the function, not its code
+NAMING: list[tuple[str, Any]] = [  # finds the name of code that is no constant, for MAKE_FUNCTION
+    ("DUP_TOP", 0), ("LOAD_CONST", id), ("ROT_TWO", 0), ("CALL_FUNCTION", 1),
+    ("LOAD_CONST", QUALNAMES.__getitem__), ("ROT_TWO", 0), ("CALL_FUNCTION", 1)]
 _NAMED: dict[int, weakref.ref[CodeType]] = {}
 
 
@@ -105,6 +108,10 @@ class _Decoder:
         for index, name in enumerate(raw.ops):
             if name == "CALL_FUNCTION_KW":
                 found.add(index - 1)  # LOAD_CONST of the names
+            elif name == "MAKE_FUNCTION" and raw.ops[index - 1] != "LOAD_CONST":
+                if not raw.stands(index - len(NAMING), NAMING):
+                    raise ValueError(f"a function without a name at offset {raw.begins[index]}")
+                found.update(range(index - len(NAMING), index))
             elif name == "MAKE_FUNCTION":
                 found.add(index - 1)  # LOAD_CONST of the qualified name
                 code, qualified = (self.code.co_consts[raw.args[at]] for at in (index - 2, index - 1))
