@@ -430,3 +430,25 @@ def test_fallback_of_both_look_ups(x, both, plain):
     except AttributeError as error:
         found = error.args
     return found, x + 1
+
+
+class HasDict:
+    fixed = 5
+
+
+class HasSlots:
+    __slots__ = ("slot",)
+    fixed = 5
+
+
+@differential(lambda: (torch.ones(2), [HasDict(), HasSlots(), object()]))
+def test_attributes_that_cannot_be_changed(x, objects):
+    told = []
+    for obj in objects:
+        for act in (getattr, lambda obj, name: setattr(obj, name, 1), delattr):
+            for name in ("fixed", "nowhere"):
+                try:
+                    act(obj, name)
+                except AttributeError as error:  # in the words, and with the attributes, that the running CPython gives it
+                    told.append((error.args, error.name, error.obj is obj))
+    return x + 1, told
