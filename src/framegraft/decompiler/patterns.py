@@ -48,8 +48,6 @@ class Subject(Item):
         inner = self._shape()
         if inner is None and self.child is not None:
             inner = self.child.pattern()
-        if isinstance(inner, ast.MatchAs) and inner.name is None:
-            inner = None
         for name in self.names:
             inner = ast.MatchAs(inner, name)
         return inner or ast.MatchAs(None, None)
@@ -315,6 +313,7 @@ class PatternReader:
         self.expect(i, "BUILD_MAP", "SWAP", "DICT_UPDATE", "UNPACK_SEQUENCE", *(("COPY", "SWAP", "DELETE_SUBSCR") * keys.count))
         made = Subject()
         subject.data = *subject.data[:2], made
+        subject.parent = None
         stack.append(made)
         return i + 4 + 3 * keys.count
 
