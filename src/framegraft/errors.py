@@ -170,14 +170,9 @@ def format_stack(user_stack: Sequence[StackEntry], indent: str = "  ") -> str:
     lines = []
     for entry in user_stack:
         filename, line, function = entry
-        lines.append(f'{indent}File "{filename}", line {line}, in {user_name(function)}')
+        lines.append(f'{indent}File "{filename}", line {line}, in {function}')
         lines += [f"{indent}  {text}" for text in source_line(entry)]
     return "\n".join(lines)
-
-
-def user_name(function: str) -> str:
-    """The function that the user wrote, for the name of a resume function."""
-    return function.removeprefix("<resume in ").removesuffix(">") if function.startswith("<resume in ") else function
 
 
 def source_line(entry: StackEntry) -> list[str]:

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 import framegraft
 from framegraft.bytecode.code import qualified_name, replace_code
 from framegraft.bytecode.decode import decode
-from framegraft.decompiler import decompile
+from framegraft.decompiler import decompile, resumed
 from framegraft.decompiler.verify import recompile
 
 PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
@@ -86,7 +86,7 @@ class Swap:
         self.resumed: collections.Counter[str] = collections.Counter()
 
     def __call__(self, old: types.CodeType, new: types.CodeType) -> types.CodeType | None:
-        is_resume = old.co_name.startswith("<resume in ")
+        is_resume = resumed.is_resume(old)
         rest = self.made(old, "resume") if is_resume else None
         if self.mode == "transformed":
             return self.made(new, "transformed")

@@ -8,6 +8,7 @@ import torch
 
 import framegraft
 from framegraft.decompiler import _emitted, decompile
+from framegraft.decompiler.resumed import is_resume
 
 from .swap import recompiled
 
@@ -201,7 +202,7 @@ def test_behaves(fn, args, which, capsys):
 
     def swap(old, new):
         code = new if which == "transformed" else old
-        if which == "resumed" and not old.co_name.startswith("<resume in "):
+        if which == "resumed" and not is_resume(old):
             return None
         seen.append(code)
         return recompiled(code)
@@ -221,7 +222,7 @@ def resume_functions(fn, *args):
     handle = framegraft.register_bytecode_hook(lambda old, new: seen.append(old))
     framegraft.compile(fn, backend="eager")(*args)
     handle.remove()
-    return [decompile(code) for code in seen if code.co_name == f"<resume in {fn.__name__}>"]
+    return [decompile(code) for code in seen if is_resume(code) and code.co_name == fn.__name__]
 
 
 def test_the_rest_of_a_round_then_the_loop():
@@ -303,7 +304,7 @@ def test_handled_exceptions_are_the_same(which):
     def swap(old, new):
         if which == "transformed":
             return recompiled(new)
-        return recompiled(old) if old.co_name.startswith("<resume in ") else None
+        return recompiled(old) if is_resume(old) else None
 
     want = ["ValueError('v')", "KeyError(torch.Size([2]))"]
     for n in range(1, 30):

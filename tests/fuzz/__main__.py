@@ -4,6 +4,7 @@ import argparse
 import json
 import pathlib
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -17,10 +18,12 @@ from .wide import generate
 
 DIED = "the interpreter died"
 BATCH = 500  # programs for one worker process
+MOST_MEMORY = 8 << 30
 
 
 def work(first: int, last: int, decompiled: str | None) -> None:
     """A worker: one line of JSON before and after each program."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))  # a program that grows without end ends alone
     for seed in range(first, last):
         print(json.dumps({"start": seed}), flush=True)
         try:

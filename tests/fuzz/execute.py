@@ -56,16 +56,13 @@ def load(text: str, name: str, graph_break: Callable[[], None]) -> types.ModuleT
 
 
 def lines_of(error: BaseException, name: str) -> tuple:
-    """The program's own lines in a traceback, outermost first; of a frame and its resume functions the last one's."""
+    """The program's own lines in a traceback, outermost first."""
     found: list[tuple[str, int]] = []
     trace = error.__traceback__
     while trace is not None:
         code = trace.tb_frame.f_code
         if code.co_filename == f"<{name}>":
-            function = code.co_name[len("<resume in ") : -1] if code.co_name.startswith("<resume in ") else code.co_name
-            if found and found[-1][0] == function:
-                found.pop()
-            found.append((function, trace.tb_lineno))
+            found.append((code.co_name, trace.tb_lineno))
         trace = trace.tb_next
     if isinstance(error, UnboundLocalError) and found:
         found[-1] = (found[-1][0], 0)  # CPython 3.11 tells the line before, once it has joined two instructions

@@ -217,3 +217,16 @@ def test_match_across_break(a, b):
             return t + 1
         case _:
             return b
+
+
+@differential(mixed, graphs=2)
+def test_break_among_a_methods_arguments(a, b):
+    return (a + 1).masked_fill(b > int(b.sum().item()), 3.0) + 1
+
+
+@differential(mixed, graphs=3)
+def test_break_among_the_arguments_of_list_methods(a, b):
+    out = [a * 2]
+    out.append(int(b.sum().item()))
+    out.insert(0, "{}".format(float(a.sum().item())))
+    return out[1] + out[2], out[0]

@@ -136,3 +136,23 @@ def test_failing_graphs_leave_no_mode_behind():
     with pytest.raises(OSError, match="lost"):
         framegraft.compile(f, backend=backend)(torch.ones(2))
     assert torch.is_grad_enabled()
+
+
+class _Logged:
+    def __init__(self, log):
+        self.log = log
+
+    def __enter__(self):
+        self.log.append("in")
+
+    def __exit__(self, *error):
+        self.log.append("out")
+
+
+@differential(lambda: (torch.ones(3), torch.tensor(3), []))
+def test_failing_graphs_leave_blocks_around_a_mode(x, i, log):
+    with _Logged(log):
+        torch.is_grad_enabled()
+        with torch.no_grad():
+            x.add_(1)
+            return x[i]

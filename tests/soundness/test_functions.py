@@ -260,3 +260,27 @@ def test_generator_function_changed(C):
     a = c(X())
     g.__code__ = other.__code__
     return a, c(X())
+
+
+@probe
+def test_other_bound_method_of_a_builtin_class(C):
+    seen = [1, 2]
+    c = C(lambda x, method: (method([x]), x + len(seen)))
+    return c(X(), seen.append), seen[:], c(X(), seen.extend), seen[:]
+
+
+@probe
+def test_bound_method_of_a_base_class(C):
+    class Doubled(list):
+        def append(self, item):
+            super().append(item * 2)
+
+    one, other = [], Doubled()
+    c = C(lambda x, method: (method(x), x + 1))
+    return c(X(), one.append), c(X(), other.append), c(X(), list.append.__get__(other)), one, list(other)
+
+
+@probe
+def test_bound_method_of_another_tensor(C):
+    c = C(lambda x, method: method(x) + 1)
+    return c(X(), X().mul), c(X(), (X() * 3).mul), c(X(), X().add), c(X(), X().reshape(1, -1).add)

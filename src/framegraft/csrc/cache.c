@@ -223,13 +223,7 @@ static PyObject *call_graph(FgEntry *e, PyFunctionObject *fn, PyObject *const *a
         Py_DECREF(found);
         return result;
     }
-    if (e->rescue)
-        return rescue(e, fn, args, n);
-    PyCodeObject *code = (PyCodeObject *)fn->func_code; /* named alike */
-    const char *name = PyUnicode_AsUTF8(code->co_name), *file = name ? PyUnicode_AsUTF8(code->co_filename) : NULL;
-    if (file)
-        _PyTraceback_Add(name, file, code->co_firstlineno);
-    return NULL;
+    return e->rescue ? rescue(e, fn, args, n) : NULL;
 }
 
 int fg_entry_inputs(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs)
@@ -239,10 +233,32 @@ int fg_entry_inputs(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_
     return fg_program_run(e->program, args, n, fn, NULL, inputs) == -3 ? -1 : 0;
 }
 
+/* An error has left `ran` (NULL: the graph): its traceback is put right by info.mend(error, ran or None), where there is that. */
+static PyObject *failed(FgEntry *e, PyObject *ran)
+{
+    PyObject *type, *error, *tb;
+    PyErr_Fetch(&type, &error, &tb);
+    PyErr_NormalizeException(&type, &error, &tb);
+    if (tb && PyException_SetTraceback(error, tb) < 0)
+        PyErr_Clear();
+    PyObject *mend = e->info == Py_None ? NULL : PyObject_GetAttrString(e->info, "mend");
+    PyObject *answer = mend ? fg_call_apart(mend, error, ran ? ran : Py_None) : NULL;
+    if (!answer)
+        PyErr_Clear(); /* no room left for another call, say: the error is what counts */
+    Py_XDECREF(answer);
+    Py_XDECREF(mend);
+    Py_XSETREF(tb, PyException_GetTraceback(error));
+    PyErr_Restore(type, error, tb);
+    return NULL;
+}
+
 PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs, const FgGift *gift)
 {
-    if (e->graph && inputs->items)
-        return call_graph(e, fn, args, n, inputs);
+    PyObject *result;
+    if (e->graph && inputs->items) {
+        result = call_graph(e, fn, args, n, inputs);
+        return result ? result : failed(e, NULL);
+    }
     FgGift all;
     all.n = 0;
     if (gift && e->needs_hook) {
@@ -250,13 +266,13 @@ PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args,
         if (inputs->items)
             fg_give(&all, inputs->items, inputs->n, NULL);
     }
-    if (e->quick && inputs->items)
-        return call_quick(e, fn, args, n, inputs, &all);
-    PyObject *code = code_of(e), *result;
+    PyObject *code = e->quick && inputs->items ? e->quick : code_of(e);
     if (!code)
         return NULL;
     Py_INCREF(code);
-    result = call_code(e, code, fn, args, n, &all);
+    result = code == e->quick ? call_quick(e, fn, args, n, inputs, &all) : call_code(e, code, fn, args, n, &all);
+    if (!result)
+        failed(e, code);
     Py_DECREF(code);
     return result;
 }

@@ -7,7 +7,7 @@ static const char *const access_names[] = {
     "MAPKEYAT", "FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS", "FDICT", "CELLVAL", "MFUNC", "MSELF", "GRAD",
     "PYCALL", "PROXIED", "STATE", "NONE"};
 static const char *const kind_names[] = {"ID", "TYPE", "EQ", "LEN", "KEYS", "HASKEY", "NOKEY", "ABSENT", "PRESENT", "TRUTH",
-                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS", "MRO", "SHAPE"};
+                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS", "MRO", "SHAPE", "METHOD"};
 _Static_assert(sizeof access_names / sizeof *access_names == A_COUNT, "a name for each access");
 _Static_assert(sizeof kind_names / sizeof *kind_names == C_COUNT, "a name for each check");
 
@@ -190,6 +190,10 @@ static int load_check(Check *check, PyObject *item, Py_ssize_t here)
     case C_TYPE:
         if (!PyType_Check(payload))
             return refuse("TYPE", "a type", payload);
+        break;
+    case C_METHOD:
+        if (Py_TYPE(payload) != &PyMethodDescr_Type)
+            return refuse("METHOD", "a method descriptor", payload);
         break;
     case C_KEYS:
         if (!PyTuple_Check(payload))

@@ -377,6 +377,8 @@ int fg_holds(Check *c, PyObject *value, PyObject *const *values)
         return r < 0 ? fg_forgive() : r == (c->kind == C_HASKEY);
     case C_PRESENT:
         return 1;
+    case C_METHOD:
+        return PyCFunction_CheckExact(value) && ((PyCFunctionObject *)value)->m_ml == ((PyMethodDescrObject *)c->payload)->d_method;
     case C_TRUTH:
         r = PyObject_IsTrue(value);
         return r < 0 ? fg_forgive() : r == (c->payload == Py_True);

@@ -20,7 +20,8 @@ from ..errors import DecompileError
 
 
 def is_resume(code: CodeType) -> bool:
-    return "<resume in " in (code.co_name[:11], qualified_name(code)[:11])
+    """Whether ``code`` is a resume function, or was made of one: its name is the program's, the qualified name tells."""
+    return qualified_name(code).startswith("<resume in ")
 
 
 def untangled(code: CodeType) -> Iterator[list[Instruction]]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import types
 from typing import Any
 
-from .. import _native
-from ..bytecode.code import qualified_name, replace_code
 from ..model.value import MISSING
+from .tracebacks import Function
 
 
 def new_exception(cls: type[BaseException], args: tuple, attrs: dict, cause: Any, context: Any, trace: tuple) -> BaseException:
@@ -26,7 +24,7 @@ def new_exception(cls: type[BaseException], args: tuple, attrs: dict, cause: Any
     complete_exception(made, attrs, cause, sys.exc_info()[1] if context is None and trace else context)
     here = sys._getframe(1)
     for code, line in trace:  # the interpreter relies on a caught exception having a traceback
-        frame = here if code is None else _frame_of(code)
+        frame = here if code is None else Function.of(code).frame()
         BaseException.__setattr__(made, "__traceback__", types.TracebackType(made.__traceback__, frame, -1, line))
     return made
 
@@ -43,32 +41,6 @@ def complete_exception(made: BaseException, attrs: dict, cause: Any, context: An
         BaseException.__setattr__(made, "__cause__", cause)
     if context is not None:
         BaseException.__setattr__(made, "__context__", context)
-
-
-@functools.lru_cache(maxsize=1000)
-def _stub(code: types.CodeType) -> types.CodeType:
-    stub = replace_code(_RAISE, co_filename=code.co_filename, co_name=code.co_name, co_qualname=qualified_name(code),
-                          co_firstlineno=code.co_firstlineno)
-    _native.set_skip(stub, None, True)
-    return stub
-
-
-def _frame_of(code: types.CodeType) -> types.FrameType:
-    """A frame that stands for one of ``code`` in a traceback: calls that were traced into have none."""
-    try:
-        types.FunctionType(_stub(code), {})()
-    except NotImplementedError as error:
-        trace = error.__traceback__
-        assert trace is not None and trace.tb_next is not None
-        return trace.tb_next.tb_frame
-    raise AssertionError("the stub returned")
-
-
-def _raise() -> None:
-    raise NotImplementedError
-
-
-_RAISE = _raise.__code__
 
 
 def new_iterator(items: Any, index: int) -> Any:

@@ -21,6 +21,7 @@ from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - 
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, resume_code
+from .tracebacks import Function, Passages
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
@@ -40,6 +41,7 @@ class Part:
 
     def __init__(self, frame: Any, level: int, base: int) -> None:
         self.frame = frame
+        self.level = level
         self.base = base
         self.prefix = f"__frame{level}_" if level else ""
         self.bound: set[str] = set()
@@ -69,6 +71,7 @@ class Segment:
         self.breaks = False
         self.runs_anew = False  # where the graph fails, the frame may run in eager mode from its start
         self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
+        self.resumed: list[tuple[str, int]] = []  # resume functions, in the order of their calls: (name, level of their frame)
 
     # -- a finished trace
 
@@ -79,6 +82,14 @@ class Segment:
             self.forwards = False  # it keeps the generator's state, too
         self.cg.op("RETURN_VALUE")
         self._rescue(Modes())  # a frame that returns has left its `with` blocks, as one that raises has
+
+    def passages(self) -> Passages:
+        """Where errors come from, for their tracebacks."""
+        names, levels = zip(*self.resumed, strict=True) if self.resumed else ((), ())
+        callers = [(Function.of(frame.code), frame.line()) for frame in self.frames[1:]]
+        plan = self.rescue[1] if self.rescue is not None else None
+        anew = plan.code if isinstance(plan, rescue.Plan) else None
+        return Passages(Function.of(self.root.code), self.graph_name, names, list(levels), callers, anew)
 
     def seal(self, compile_graph: Any) -> list[Instruction]:
         """The instructions. The graph is compiled only here, when everything else is known to work.
@@ -283,7 +294,9 @@ class Segment:
         point = ResumePoint(frame.code, target, depth, part.bound, cells, again)
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
-        cg.op("LOAD_GLOBAL", self.make_resume(resume_code(point), point.offset, frame.scope.real))
+        resume = self.make_resume(resume_code(point), point.offset, frame.scope.real)
+        self.resumed.append((resume, part.level))
+        cg.op("LOAD_GLOBAL", resume)
         passed = [*stack_names, *(part.prefix + CELL + n for n in cells)]
         for index, name in enumerate(passed):
             cg.op("LOAD_CONST", 0) if index == lasti else cg.op("LOAD_FAST", name)

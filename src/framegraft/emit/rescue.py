@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import linecache
-import re
 import types
 from typing import Any
 
 import torch
-from torch.fx import GraphModule
 
 from .. import _native
 from ..bytecode.code import parameter_count
@@ -30,33 +27,6 @@ class Plan:
         _native.set_skip(self.code, None, True)
 
 
-def point_out(failure: BaseException) -> None:
-    """Add to an error that comes out of a graph the lines of the program that the failing operation was captured from."""
-    link, trace = failure.__traceback__, None
-    while link is not None:
-        owner = link.tb_frame.f_locals.get("self")
-        if isinstance(owner, GraphModule) and link.tb_frame.f_code is type(owner).forward.__code__:
-            trace = _stack_trace(owner, link.tb_lineno) or trace
-        link = link.tb_next
-    add_note = getattr(failure, "add_note", None)  # since CPython 3.11
-    if trace and add_note is not None and not any(trace in note for note in getattr(failure, "__notes__", ())):
-        add_note(f"Raised in a captured graph, by the operation of\n  {trace}")
-
-
-def _stack_trace(module: GraphModule, line: int) -> str | None:
-    """Where the operation on a line of a graph's code comes from."""
-    code: Any = module.graph.python_code("self")
-    index = (code._lineno_map or {}).get(line - (getattr(code, "_prologue_start", None) or 0))  # 2.8 has it without
-    if index is None:
-        return None
-    trace = list(module.graph.nodes)[index].meta.get("stack_trace")
-    match = re.search(r'File "(.+)", line (\d+), in .*\Z', trace or "")
-    if match is None:
-        return trace
-    source = linecache.getline(match[1], int(match[2])).strip()
-    return f"{trace}\n    {source}" if source else trace
-
-
 def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
     """Called by transformed code, and as ``run_eager``, where the frame cannot run again: its graph has changed something.
 
@@ -64,7 +34,6 @@ def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
     """
     if modes is not None:
         modes.restore()
-    point_out(failure)
     raise failure
 
 
@@ -98,3 +67,6 @@ def run_eager_with(random: torch.Tensor, failure: BaseException, plan: Plan, clo
     """As ``run_eager``, for a graph that draws random numbers; ``random`` is the generator's state before it."""
     torch.set_rng_state(random)
     return run_eager(failure, plan, closure, *args)
+
+
+AROUND = frozenset(fn.__code__ for fn in (raise_on, release, run_eager, run_eager_with))  # nothing of the program's

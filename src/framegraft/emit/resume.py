@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from types import CodeType
 from typing import Any
 
-from ..bytecode.code import parameter_count
+from ..bytecode.code import parameter_count, qualified_name
 from ..bytecode.encode import encode
 from ..bytecode.flow import live_locals, perhaps_bound, remove_unreachable, stored_later
 from ..bytecode.ir import ExceptionHandler, Instruction
@@ -142,7 +142,7 @@ def _restore_cells(names: list[str]) -> list[Instruction]:
 
 
 def _finish(
-    code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, name: str, argnames: list[str],
+    code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, qualname: str, argnames: list[str],
     cells: list[str], free: Sequence[str] = (),
 ) -> CodeType:
     for inst in prologue:
@@ -153,7 +153,7 @@ def _finish(
     for index, inst in enumerate(instructions):
         inst.index = index
     made = encode(
-        instructions, code, name=name, qualname=name, argnames=argnames, cellvars=tuple(cells), freevars=tuple(free),
+        instructions, code, qualname=qualname, argnames=argnames, cellvars=tuple(cells), freevars=tuple(free),
         no_make_cell=set(cells), flags=code.co_flags & ~(4 | 8 | 16),
     )
     _DECODED[id(made)] = (made, instructions)
@@ -219,7 +219,7 @@ class Suspended:
             suspended.handler = body[place].handler
             prologue += [instr("LOAD_CONST", None), suspended]
         prologue.append(instr("JUMP", None, body[self.place]))
-        return _finish(self.code, prologue, body, body[self.place], self.code.co_name, self.argnames, self.cells, self.free)
+        return _finish(self.code, prologue, body, body[self.place], qualified_name(self.code), self.argnames, self.cells, self.free)
 
 
 def live_at(code: CodeType, inst: Instruction) -> frozenset[str]:

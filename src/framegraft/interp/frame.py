@@ -74,6 +74,7 @@ class InstructionTranslator:
         self.begun = state.steps
         # Whether a break may interrupt the frame here: each caller only waits for the value of a call.
         self.breakable = False
+        self.told: tuple[Instruction, str, str] | None = None  # state.stack_lines: for this instruction, below these lines
 
     def line(self) -> int:
         positions = self.inst.positions

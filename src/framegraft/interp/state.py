@@ -84,11 +84,21 @@ class TraceState:
         return [f.place() for f in self.frames]
 
     def stack_trace(self) -> str:
-        """For ``node.meta``: the line that is being executed; with its callers and the code while somebody listens."""
+        """For ``node.meta``: the lines that are being executed, outermost first; with their code while somebody listens."""
         if self.lines is not None:
             return format_stack([(f.code.co_filename, f.line(), f.code.co_name) for f in self.frames])
-        frame = self.frames[-1]
-        return f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}'
+        return self.stack_lines().removesuffix("\n")
+
+    def stack_lines(self) -> str:
+        """A line for each frame, in a traceback's words; what callers share is made once."""
+        lines = ""
+        for frame in self.frames:
+            told = frame.told
+            if told is None or told[0] is not frame.inst or told[1] is not lines:
+                here = f'File "{frame.code.co_filename}", line {frame.line()}, in {frame.code.co_name}\n'
+                told = frame.told = (frame.inst, lines, lines + here)
+            lines = told[2]
+        return lines
 
     def changed(self, tracker: VariableTracker | None) -> None:
         """Note a change of an object; None: of something that is always older than the trace."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .._native import type_name
-from ..bytecode.ir import Instruction
+from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
     ConstantVariable,
@@ -140,28 +142,29 @@ def cleanup_throw(tx: Tx, inst: Instruction) -> None:
     raise GraphBreak("raised_exception", "an exception is thrown into a generator that waits for another one")
 
 
-def catches(frame: Tx) -> bool:
-    """Whether a handler of the program covers the current instruction, other than the exits of ``with`` statements."""
+def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
+    """The handlers that an error of the current instruction would meet, innermost first; of each, whether it is the exit of a ``with``.
+
+    What the compiler puts behind every handler, to restore the exception that was handled before, is no handler of the program.
+    """
     handler, instructions = frame.inst.handler, frame.instructions
     while handler is not None:
         start = handler.target.index
         ops = [inst.op for inst in instructions[start : start + 3]]
-        if ops[1:2] == ["WITH_EXCEPT_START"]:
-            handler = instructions[start + 1].handler
-        elif ops == ["COPY", "POP_EXCEPT", "RERAISE"]:
+        if ops == ["COPY", "POP_EXCEPT", "RERAISE"]:
             handler = instructions[start + 2].handler
         else:
-            return True
-    return False
+            yield handler, ops[1:2] == ["WITH_EXCEPT_START"]
+            handler = instructions[start + 1].handler
+
+
+def catches(frame: Tx) -> bool:
+    """Whether a handler of the program covers the current instruction, other than the exits of ``with`` statements."""
+    return any(not leaves for _, leaves in _handlers(frame))
 
 
 def must_leave(frame: Tx) -> bool:
     """Whether the current instruction is in a ``with`` block that was entered before a break: only its exit undoes the entry."""
-    handler, instructions = frame.inst.handler, frame.instructions
-    while handler is not None:
-        start = handler.target.index
-        if instructions[start + 1].op == "WITH_EXCEPT_START" and 0 < handler.depth <= len(frame.stack) and (
-                frame.stack[handler.depth - 1].source is not None):
-            return True
-        handler = instructions[start + 1].handler
-    return False
+    return any(
+        leaves and 0 < handler.depth <= len(frame.stack) and frame.stack[handler.depth - 1].source is not None
+        for handler, leaves in _handlers(frame))

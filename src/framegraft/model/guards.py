@@ -49,6 +49,7 @@ _CODE: dict[str, Any] = {
     "ALIAS": lambda n, p: f"{p[0].name} is {p[1].name}",
     "PY": lambda n, p: f"{p.__name__}({n})",
     "SHAPE": lambda n, p: p.text,
+    "METHOD": lambda n, p: f"___is_method({n}, {p.__objclass__.__qualname__}.{p.__name__})",
     "RANGE": lambda n, p: f"{p[0]} <= {n} <= {p[1]}",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
+from ..emit.tracebacks import Passages
 from ..model.guards import Guard
 
 
@@ -45,11 +46,12 @@ class CheckFunction:
 
 class EntryInfo:
     """Python side of an entry: guards, graph, break, the record of the conversion that made it, the sizes and numbers
-    that it was made for (``tensor.policy``), and the names of objects from outside that it changes."""
+    that it was made for (``tensor.policy``), the names of objects from outside that it changes, and where errors come from."""
 
-    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any], changes: list[str]) -> None:
+    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any], changes: list[str], passages: Passages) -> None:
         self.capture = capture
         self.changes = changes
+        self.mend = passages.mend  # called by the native core
         self.seen = seen
         self.graph_module = graph_module
         self.broken = broken

@@ -368,7 +368,7 @@ class Conversion:
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
-        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state))
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state), segment.passages())
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         if config.verify_guards_on_creation:

@@ -12,10 +12,8 @@ from ..interp.state import realize
 from ..model.dispatch import handles, method
 from ..model.value import MISSING, NONE, ObjectVariable, VariableTracker
 from . import attributes, calls
-from .wrapping import OWNERS_OF_METHODS
 
 LOCK, RLOCK = type(threading.Lock()), type(threading.RLock())
-OWNERS_OF_METHODS.update((LOCK, RLOCK))
 
 
 class _Held:

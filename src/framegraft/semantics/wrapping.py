@@ -99,9 +99,6 @@ def need_constant_deep(tracker: VariableTracker) -> Any:
     raise GraphBreak("untraceable_call", f"a {type(tracker).__name__} where a constant is needed")
 
 
-OWNERS_OF_METHODS: set[type] = set()  # classes in C of which bound methods from outside are understood
-
-
 class VariableBuilder:
     """Wraps the objects that a frame reaches, recording what the trace relies on."""
 
@@ -219,9 +216,9 @@ class VariableBuilder:
         if owner is None or isinstance(owner, (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
             self.state.guards.pin(source, value)
             return ObjectVariable(value, type(value), source)
-        if type(owner) in OWNERS_OF_METHODS:
-            self.state.guards.add(source, "TYPE", type(value))
-            self.state.guards.add(source.child("ATTR", "__name__"), "EQ", value.__name__)
+        descriptor = next((c.__dict__[value.__name__] for c in type(owner).__mro__ if value.__name__ in c.__dict__), None)
+        if type(descriptor) is types.MethodDescriptorType and descriptor.__get__(owner) == value:
+            self.state.guards.add(source, "METHOD", descriptor)
             method = BuiltinMethodVariable(value.__name__, self.wrap(owner, source.child("ATTR", "__self__")))
             method.source = source
             return method

@@ -55,6 +55,7 @@ class Block:
     operations: list[Operation]
     result: VariableTracker
     outside: int
+    callers: str  # where it was called: its operations' stack traces begin with that
     pattern: Pattern | None = None
 
 
@@ -117,7 +118,7 @@ class Blocks:
                 and all(o.graph is graph and o.repeats and o.caught_at <= len(state.frames) for o in made) and is_plain(result)):
             assert fn.source is not None
             known = known[1 - self.MOST_FAILURES:]
-            known.append(Block(fn.source, fn.value, arguments, made, result, outside))
+            known.append(Block(fn.source, fn.value, arguments, made, result, outside, self._callers()))
         self.known[key] = known
         return result
 
@@ -172,8 +173,12 @@ class Blocks:
             pairs.add(old, new)
         self._guard(pattern, values, fn.source, pairs)
         try:
+            callers = self._callers()
             for made in block.operations:
                 self._operate(tx, made, pairs)
+                trace = made.node.meta.get("stack_trace")
+                if trace is not None:
+                    self.operations[-1].node.meta["stack_trace"] = callers + trace.removeprefix(block.callers)
         except GraphBreak:
             self._stop()
         return pairs.new(block.result)
@@ -184,9 +189,9 @@ class Blocks:
         if not alike(made.result, again):
             self._stop()
         pairs.add(made.result, again)
-        trace = made.node.meta.get("stack_trace")
-        if trace is not None:
-            self.operations[-1].node.meta["stack_trace"] = trace
+
+    def _callers(self) -> str:
+        return self.state.stack_trace() + "\n"
 
     def _stop(self) -> None:
         self.differs()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _native, events
-from ..errors import GraphBreak, StackEntry, describe_break, source_line, user_name
+from ..errors import GraphBreak, StackEntry, describe_break, source_line
 from ..model.guards import Guard, ProgramBuilder
 from ..reasons import reason as look_up_reason
 from ..run import records
@@ -67,7 +67,7 @@ class Break:
     def of(cls, broken: GraphBreak) -> Break:
         known = look_up_reason(broken.reason)
         shown = user_frames(broken.user_stack)
-        stack = [(file, line, user_name(name)) for file, line, name in shown]
+        stack = [(file, line, name) for file, line, name in shown]
         return cls(
             broken.reason, broken.detail, known.why, known.hint, stack, [source_line(e) for e in shown],
             describe_break(broken.reason, broken.detail, shown),
@@ -220,6 +220,7 @@ _MEANING = {
     "ABSENT": "it was looked for and not found",
     "PRESENT": "it was found",
     "TYPEVER": "these names were looked up in the class and its bases",
+    "METHOD": "{source} is this method of an object, whichever that is",
     "TENSOR": "the graph is for tensors of this kind and shape",
     "STATE": "the graph is for these modes of torch (grad, autocast, defaults)",
     "NOALIAS": "the graph takes these for distinct objects",

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from ..decompiler import DecompileError, decompile
-from ..errors import user_name
+from ..decompiler.resumed import is_resume
 from .details import GuardDetail, meaning
 
 
@@ -46,7 +46,7 @@ def readable_code(code: CodeType, name: str = "") -> tuple[str, str]:
 
 def function_name(code: CodeType) -> str:
     """A name that can stand in a file name."""
-    name = code.co_name if user_name(code.co_name) == code.co_name else f"resume_in_{user_name(code.co_name)}"
+    name = f"resume_in_{code.co_name}" if is_resume(code) else code.co_name
     name = name if name.isidentifier() else name.strip("<>")
     return name if name.isidentifier() and not keyword.iskeyword(name) else "function"
 

@@ -1,0 +1,172 @@
+"""Tracebacks as eager mode has them: the program's frames and lines, for errors that have passed transformed code.
+
+What a frame was made of ran as other code: transformed code that calls a graph, then resume functions. An error notes each
+of these, and a graph's operations, and calls that were traced into, it notes nowhere. Where an error leaves transformed code
+its newest entries are put right: links of this very frame, and of the code around a graph that failed, give way to one for
+each frame of the program.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from types import CodeType, FrameType, FunctionType, TracebackType
+from typing import Any, NamedTuple
+
+from torch.fx import GraphModule
+
+from .. import _native
+from ..bytecode.code import qualified_name, replace_code
+from ..bytecode.decode import decode
+from .rescue import AROUND
+
+GRAPH = -1
+
+
+class Function(NamedTuple):
+    """What a traceback shows of a function, without its code: an entry of the cache must not keep that alive."""
+
+    filename: str
+    name: str
+    qualname: str
+    firstlineno: int
+
+    @classmethod
+    def of(cls, code: CodeType) -> Function:
+        return cls(code.co_filename, code.co_name, qualified_name(code), code.co_firstlineno)
+
+    def frame(self) -> FrameType:
+        """A frame that stands for one of this function in a traceback: calls that were traced into have none."""
+        try:
+            FunctionType(_stub(self), {})()
+        except NotImplementedError as error:
+            trace = error.__traceback__
+            assert trace is not None and trace.tb_next is not None
+            return trace.tb_next.tb_frame
+        raise AssertionError("the stub returned")
+
+
+@functools.lru_cache(maxsize=1000)
+def _stub(function: Function) -> CodeType:
+    stub = replace_code(_RAISE, co_filename=function.filename, co_name=function.name, co_qualname=function.qualname,
+                        co_firstlineno=function.firstlineno)
+    _native.set_skip(stub, None, True)
+    return stub
+
+
+def _raise() -> None:
+    raise NotImplementedError
+
+
+_RAISE = _raise.__code__
+
+
+class Passages:
+    """Where errors can come from in one transformed code.
+
+    ``resumed``: of the resume functions that it calls, in the order of their calls, how many calls below this frame theirs
+    were. ``callers``: of the frames between, outermost first, the places where they had called the next one.
+    ``anew``: the frame as it was written, which runs where the graph fails.
+    """
+
+    def __init__(self, function: Function, graph_name: str, resume_names: Iterable[str], resumed: list[int],
+                 callers: list[tuple[Function, int]], anew: CodeType | None) -> None:
+        self.function = function
+        self.graph_name = graph_name
+        self.resume_names = frozenset(resume_names)
+        self.resumed = resumed
+        self.callers = callers
+        self.anew = anew
+        self._calls: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}
+
+    def mend(self, error: BaseException, ran: CodeType | None) -> None:
+        """Put the error's traceback right. ``ran``: the transformed code that it has left; None where only the graph was called."""
+        if ran is not None and ran.co_filename != self.function.filename:
+            return  # a file that is stepped through
+        own, trace = None, error.__traceback__
+        while trace is not None:
+            code, frame = trace.tb_frame.f_code, trace.tb_frame
+            if code is ran and (own is None or own.tb_frame is frame):
+                own = trace
+            elif code not in AROUND:
+                break
+            trace = trace.tb_next
+        if trace is not None and trace.tb_frame.f_code is self.anew:
+            error.__traceback__ = trace
+            return
+        came_from = GRAPH if ran is None else None if own is None else self._call_at(ran, own.tb_lasti)
+        if trace is None or came_from is None:
+            error.__traceback__ = own or trace  # an instruction of the program; others have raised the error again
+        elif came_from == GRAPH:
+            error.__traceback__ = self._out_of_graph(own, trace)
+        elif came_from == 0 and Function.of(trace.tb_frame.f_code)[:2] == self.function[:2]:
+            error.__traceback__ = trace
+        elif own is not None:
+            between = [(function.frame(), line) for function, line in self.callers[: max(came_from - 1, 0)]]
+            error.__traceback__ = chained([(own.tb_frame, own.tb_lineno), *between], trace)
+
+    def _out_of_graph(self, own: TracebackType | None, trace: TracebackType) -> TracebackType:
+        frame = own.tb_frame if own is not None else self.function.frame()
+        lines = _lines(trace)
+        if not lines or lines[0][::2] != self.function[:2]:
+            line = own.tb_lineno if own is not None else self.function.firstlineno
+            return chained([(frame, line)], trace)
+        inner = [(Function(file, name, name, line).frame(), line) for file, line, name in lines[1:]]
+        return chained([(frame, lines[0][1]), *inner], trace)
+
+    def _call_at(self, ran: CodeType, offset: int) -> int | None:
+        """What the instruction calls: GRAPH; or a resume function, as the item of ``resumed``; None: anything else."""
+        found = self._calls.get(id(ran))
+        if found is None:
+            found = self._calls[id(ran)] = (ran, *self._find_calls(ran))
+        _, offsets, calls = found
+        at = bisect_right(offsets, offset) - 1
+        return calls[at] if at >= 0 else None
+
+    def _find_calls(self, ran: CodeType) -> tuple[list[int], list[int | None]]:
+        offsets: list[int] = []
+        calls: list[int | None] = []
+        depths = iter(self.resumed)
+        loaded: int | None = None
+        for inst in decode(ran):
+            if inst.op == "LOAD_GLOBAL" and inst.arg == self.graph_name:
+                loaded = GRAPH
+            elif inst.op == "LOAD_GLOBAL" and inst.arg in self.resume_names:
+                loaded = next(depths, None)
+            if inst.offset >= 0:
+                offsets.append(inst.offset)
+                calls.append(loaded if inst.op == "CALL" else None)
+            if inst.op == "CALL":
+                loaded = None
+        return offsets, calls
+
+
+def chained(places: list[tuple[FrameType, int]], trace: TracebackType | None) -> TracebackType:
+    """``trace`` below links for these frames, outermost first. Without an instruction: the line is shown as it is."""
+    for frame, line in reversed(places):
+        trace = TracebackType(trace, frame, -1, line)
+    assert trace is not None
+    return trace
+
+
+def _lines(trace: TracebackType | None) -> list[tuple[str, int, str]]:
+    """(file, line, function) of each frame of the program that was being traced when the failing operation was captured."""
+    found: list[tuple[str, int, str]] = []
+    while trace is not None:
+        owner = trace.tb_frame.f_locals.get("self")
+        if isinstance(owner, GraphModule) and trace.tb_frame.f_code is type(owner).forward.__code__:
+            found = _of_operation(owner, trace.tb_lineno) or found
+        trace = trace.tb_next
+    return found
+
+
+def _of_operation(module: GraphModule, line: int) -> list[tuple[str, int, str]]:
+    """Where the operation on a line of a graph's code comes from."""
+    code: Any = module.graph.python_code("self")
+    index = (code._lineno_map or {}).get(line - (getattr(code, "_prologue_start", None) or 0))  # 2.8 has it without
+    if index is None:
+        return []
+    trace = list(module.graph.nodes)[index].meta.get("stack_trace") or ""
+    return [(m[1], int(m[2]), m[3]) for m in re.finditer(r'^ *File "(.+)", line (\d+), in (.+)$', trace, re.MULTILINE)]
