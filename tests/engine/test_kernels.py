@@ -77,3 +77,35 @@ def test_what_is_taken(fn, specs):
     assert torch.equal(torch.get_rng_state(), state)
     real = fn(*tensors)
     assert (fake.shape, fake.dtype) == (real.shape, real.dtype)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", [
+    lambda x, v: x.masked_fill_(x > 0, v),
+    lambda x, v: x.fill_(v),
+    lambda x, v: x.clamp_(max=v),
+    lambda x, v: torch.full_like(x, v),
+    lambda x, v: torch.tensor(v) + x,
+    lambda x, v: x.mul_(v),
+])
+def test_numbers_that_a_dtype_cannot_hold(fn, backend):
+    class Counted:
+        rate = 1.5
+
+    def main(x, y):
+        Counted.rate *= Counted.rate
+        Counted.rate *= Counted.rate
+        y.add_(1)
+        return fn(x, Counted.rate)
+
+    def run(call):
+        Counted.rate, seen, y = 1.5, [], torch.zeros(1)
+        for _ in range(4):
+            try:
+                seen.append(call(torch.ones(2), y).tolist())
+            except RuntimeError as error:
+                seen.append(str(error))
+            seen.append((Counted.rate, y.item()))
+        return seen
+
+    assert run(framegraft.compile(main, backend=backend)) == run(main)

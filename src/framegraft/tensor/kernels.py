@@ -1,11 +1,13 @@
-"""Which dtypes a kernel takes: fake tensors do not know, so the kernel is asked once, with small tensors of zeros.
+"""What a kernel takes: fake tensors do not know, so the kernel is asked once, with small tensors of zeros.
 
 A graph that fails at run time has lost what the program did before the operation that failed, if it cannot run twice. So an
-operation that its kernel refuses breaks the graph, and eager mode words the error.
+operation that its kernel refuses, for the dtypes of its tensors or for a number that these cannot hold, breaks the graph, and
+eager mode words the error.
 """
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -16,22 +18,27 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 _SYMBOLS = frozenset((torch.SymInt, torch.SymFloat, torch.SymBool))
+_LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max)  # of dtypes: numbers between two of them are alike
 _FEW = 1 << 14  # where there are more elements than this, all sizes are at most _SMALL
 _SMALL = 2
 _MANY = 1 << 20  # numbers may say how large the result is: above this nothing is asked
 _ANSWERS: dict[tuple, str] = {}  # (operation, dtypes of its tensors ...) -> why not; "" where nothing is against it
-_ASKABLE: dict[Any, bool] = {}  # operation -> whether it can be asked
+_UNKNOWN: Any = object()
+_NUMBERS: dict[Any, tuple[int, ...] | None] = {}  # operation -> which arguments are converted to a tensor's dtype; None: not asked
 _ABOUT_DTYPES = ("not implemented for", "dtype", "scalar type", "datatype", "data type", "not support", "can't be cast",
-                 "floating-point", "floating point", "complex", "bool tensor", "Bool", "Integer division")
+                 "floating-point", "floating point", "complex", "bool tensor", "Bool", "Integer division", "without overflow")
 
 
 def check(func: Any, args: tuple, kwargs: dict) -> None:
     """Raises RuntimeError where the kernel of ``func`` would, for the dtypes of its arguments."""
-    askable = _ASKABLE.get(func)
-    if askable is None:
-        askable = _ASKABLE[func] = _can_be_asked(func)
-    if not askable:
+    numbers = _NUMBERS.get(func, _UNKNOWN)
+    if numbers is _UNKNOWN:
+        numbers = _NUMBERS[func] = _numbers(func)
+    if numbers is None:
         return
+    for index in numbers:
+        if index < len(args) and type(args[index]) is torch.SymFloat:
+            _check_range(args[index], args)
     key: list[Any] = [func]
     if not _describe(args, key) or kwargs and not _describe(kwargs.values(), key):
         return
@@ -43,9 +50,20 @@ def check(func: Any, args: tuple, kwargs: dict) -> None:
         raise RuntimeError(why)
 
 
-def _can_be_asked(func: Any) -> bool:
-    """Operations of torch's own that compute: views and copies take any dtype."""
-    return func.namespace == "aten" and not func.is_view and "copy" not in func._schema.name
+def _numbers(func: Any) -> tuple[int, ...] | None:
+    """Operations of torch's own that compute are asked: views and copies take any dtype."""
+    if func.namespace != "aten" or func.is_view or "copy" in func._schema.name:
+        return None
+    return tuple(i for i, argument in enumerate(func._schema.arguments) if "number" in str(argument.type))
+
+
+def _check_range(number: Any, args: tuple) -> None:
+    """Guards that a number that changes from call to call fits a tensor's dtype."""
+    dtype = next((value.dtype for value in args if type(value) is FakeTensor), torch.get_default_dtype())
+    if dtype.is_floating_point and dtype.itemsize < 8 and number.node.has_hint():
+        limit = torch.finfo(dtype).max
+        if number > limit or number < -limit:
+            raise RuntimeError(f"a number that {dtype} may not hold")
 
 
 def _describe(values: Iterable[Any], key: list[Any]) -> bool:
@@ -63,6 +81,8 @@ def _describe(values: Iterable[Any], key: list[Any]) -> bool:
             return False
         else:
             key.append(value if kind in (bool, torch.dtype, str) else kind)
+            if kind in (int, float) and abs(value) > _LIMITS[0]:
+                key.append((value < 0, bisect.bisect(_LIMITS, abs(value)), kind is float and math.isinf(value)))
     return True
 
 
