@@ -287,3 +287,53 @@ def test_context_of_a_close(x):
     except ArithmeticError:
         log.append(g.close())
     return log, x + 1
+
+
+def innermost(log):
+    try:
+        got = yield 1
+        log.append(got)
+        yield 2
+    except KeyError as error:
+        log.append(("inside", type(error.__context__)))
+        yield 3
+    finally:
+        log.append("left")
+    return 4
+
+
+def waiting(log, inner):
+    try:
+        raise ArithmeticError
+    except ArithmeticError:
+        try:
+            log.append((yield from inner))
+        except Exception as error:
+            log.append((type(error), error.args, error.__context__ is error))
+    yield 5
+
+
+@differential()
+def test_break_while_a_generator_waits_for_another(x):
+    """What is thrown into the one that is made anew reaches the iterator that it waits for."""
+    log: list = []
+    seen = []
+    for inner in (innermost(log), innermost(log), innermost(log), iter([1, 2, 3]), innermost(log)):
+        g = waiting(log, inner)
+        seen.append(next(g))
+        print("break")
+        if len(seen) == 1:
+            seen.append(g.throw(KeyError("a")))
+        elif len(seen) == 3:
+            seen.append(g.throw(ValueError("b")))
+        elif len(seen) == 5:
+            seen += [g.send(x), next(g)]
+            continue
+        elif len(seen) == 8:
+            seen.append(g.throw(ValueError("c")))
+        else:
+            g.close()
+            continue
+        print("break")
+        seen.append(list(g))
+    return seen, log

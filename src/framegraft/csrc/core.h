@@ -124,5 +124,5 @@ PyObject *fg_load_cell(PyObject *self, PyObject *args);
 #endif
 
 /* -- callables (function.c, callables.c) */
-extern PyTypeObject FgCompiledFunction_Type, FgShielded_Type, FgModuleCall_Type;
+extern PyTypeObject FgCompiledFunction_Type, FgShielded_Type, FgModuleCall_Type, FgDelegate_Type;
 #endif

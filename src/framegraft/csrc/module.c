@@ -66,7 +66,8 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "framegraft._nati
 PyMODINIT_FUNC PyInit__native(void)
 {
     PyTypeObject *types[] = {&missing_type, &FgPath_Type, &FgTensorSpec_Type, &FgGlobalState_Type, &FgGuardProgram_Type, &FgEntry_Type,
-                             &FgCompiledFunction_Type, &FgShielded_Type, &FgModuleCall_Type};
+                             &FgCompiledFunction_Type, &FgShielded_Type, &FgModuleCall_Type,
+                             &FgDelegate_Type};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (PyType_Ready(types[i]) < 0)
             return NULL;
@@ -77,7 +78,8 @@ PyMODINIT_FUNC PyInit__native(void)
     if (!m || !fg_missing || PyModule_AddObjectRef(m, "MISSING", fg_missing) < 0 || PyModule_AddType(m, &FgGuardProgram_Type) < 0 ||
         PyModule_AddType(m, &FgEntry_Type) < 0 || PyModule_AddType(m, &FgCompiledFunction_Type) < 0 ||
         PyModule_AddType(m, &FgTensorSpec_Type) < 0 || PyModule_AddType(m, &FgGlobalState_Type) < 0 ||
-        PyModule_AddType(m, &FgShielded_Type) < 0 || PyModule_AddType(m, &FgPath_Type) < 0 || PyModule_AddType(m, &FgModuleCall_Type) < 0) {
+        PyModule_AddType(m, &FgShielded_Type) < 0 || PyModule_AddType(m, &FgPath_Type) < 0 || PyModule_AddType(m, &FgModuleCall_Type) < 0 ||
+        PyModule_AddType(m, &FgDelegate_Type) < 0) {
         Py_XDECREF(m);
         return NULL;
     }

@@ -127,15 +127,15 @@ def _generator(cg: Codegen, t: GeneratorVariable) -> None:
     cg.load_object(new_generator)
     if t.finished:
         cg.op("LOAD_CONST", _nothing.__code__)
-        values = []
+        values, delegate = [], -1
     else:
         suspended = Suspended(t.frame, t.started)
-        values = suspended.values
+        values, delegate = suspended.values, len(suspended.stack) - 1 if suspended.delegates else -1
         cg.op("LOAD_CONST", suspended.build())
     cg.load_object(t.frame.scope.real)
     cg.load_many(values)
     cg.op("BUILD_TUPLE", len(values))
-    for part in (t.started, t.finished, code.co_name, qualified_name(code)):
+    for part in (t.started, t.finished, delegate, code.co_name, qualified_name(code)):
         cg.op("LOAD_CONST", part)
-    cg.call(7)
+    cg.call(8)
     cg.store_temp(t)

@@ -6,6 +6,7 @@ import sys
 import types
 from typing import Any
 
+from .. import _native
 from ..model.value import MISSING
 from .tracebacks import Function
 
@@ -87,9 +88,15 @@ def new_function(code: Any, scope: dict, name: str, qualname: str, defaults: Any
     return made
 
 
-def new_generator(code: Any, scope: dict, args: tuple, started: bool, finished: bool, name: str, qualname: str) -> Any:
-    """Called by transformed code: a generator that the trace made, where it stood. ``args``: the cells of free variables last."""
+def new_generator(code: Any, scope: dict, args: tuple, started: bool, finished: bool, delegate: int, name: str,
+                  qualname: str) -> Any:
+    """Called by transformed code: a generator that the trace made, where it stood. ``args``: the cells of free variables last.
+
+    delegate: which argument is the iterator that it waits for; -1: none.
+    """
     count = len(args) - len(code.co_freevars)
+    if delegate >= 0:
+        args = (*args[:delegate], _native.Delegate(args[delegate]), *args[delegate + 1 :])
     made = types.FunctionType(code, scope, None, None, args[count:])(*args[:count])
     made.__name__, made.__qualname__ = name, qualname
     if finished:

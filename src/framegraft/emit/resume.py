@@ -166,7 +166,8 @@ class Suspended:
     """A generator that the trace has made: code that makes a real one, and the trackers of its arguments.
 
     The code is the generator's own, behind a prologue that restores cells and stack. One that has started then yields once,
-    under the handler of the yield where it was suspended, and goes on behind that.
+    under the handler of the yield where it was suspended, and goes on behind that. One that waits for another iterator goes to the
+    very SEND that waits, which is given a stand-in (``_native.Delegate``): so what is thrown into it reaches the iterator.
     """
 
     def __init__(self, frame: Any, started: bool) -> None:
@@ -177,6 +178,10 @@ class Suspended:
         self.place: int = target.place
         names = sorted(live_at(self.code, target) & frame.locals.keys())
         self.stack = frame.stack
+        before = frame.instructions[frame.inst.index - 1] if started and frame.inst.op == "YIELD_VALUE" else None
+        self.delegates = before is not None and before.op == "SEND" and before.place >= 0
+        if self.delegates:
+            self.place = before.place
         # Exceptions that the generator is handling; of each, whether it lies on the stack once more.
         self.handled = tuple(
             (i, i + 1 < len(self.stack) and self.stack[i + 1] is item.current)
@@ -193,7 +198,7 @@ class Suspended:
 
     def build(self) -> CodeType:
         place = self.frame.inst.place if self.started else -1
-        key = (id(self.code), self.place, place, tuple(self.argnames), tuple(self.free), self.handled)
+        key = (id(self.code), self.place, place, tuple(self.argnames), tuple(self.free), self.handled, self.delegates)
         found = _CODES.get(key)
         if found is None:
             found = _CODES[key] = self._build(place)
@@ -214,7 +219,9 @@ class Suspended:
                 skip = i + 1 if handled[i] else -1
                 if not handled[i]:
                     prologue.append(instr("POP_TOP"))
-        if self.started:
+        if self.delegates:
+            prologue.append(instr("LOAD_CONST", None))
+        elif self.started:
             suspended = instr("YIELD_VALUE", body[place].arg)
             suspended.handler = body[place].handler
             prologue += [instr("LOAD_CONST", None), suspended]

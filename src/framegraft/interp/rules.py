@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import types
 from typing import Any
 
 from .._native import type_name
@@ -421,7 +423,12 @@ def yield_value(tx: Tx, inst: Instruction) -> tuple[str, VariableTracker]:
 
 @rule("GET_YIELD_FROM_ITER")
 def get_yield_from_iter(tx: Tx, inst: Instruction) -> None:
-    tx.stack.append(core.apply(tx, iter, [tx.pop()]))
+    value = tx.pop()
+    if issubclass(value.python_type(), types.CoroutineType):
+        if tx.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE):
+            raise GraphBreak("untraceable_call", "a coroutine")
+        raise UserRaise(user_error(TypeError, "cannot 'yield from' a coroutine object in a non-coroutine generator"))
+    tx.stack.append(core.apply(tx, iter, [value]))
 
 
 @rule("SEND")
