@@ -568,3 +568,8 @@ def test_identity_of_numbers_that_change():
         for number in (0.1, 0.2, 0.3, 0.4, 1000, 1001, 1002, 1003):
             for pair in ((number, number), (number, type(number)(str(number)))):
                 assert compiled(torch.zeros(1), pair)[1] is f(torch.zeros(1), pair)[1]
+
+
+@differential(lambda: (torch.ones(2), 1 << 50_000, {1 << 60_000: 2}))
+def test_number_of_more_digits_than_python_converts(x, big, by_big):
+    return x + 1 if big == 1 << 50_000 and (1 << 60_000) in by_big and big not in by_big else x

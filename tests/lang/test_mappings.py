@@ -1,6 +1,7 @@
 """defaultdict, OrderedDict and other subclasses of dict: contents, classes, the entries they make themselves."""
 
 import collections
+import types
 
 import torch
 
@@ -99,3 +100,20 @@ def test_reading_ordered_dicts_as_dicts(x):
     made = Output(first=x + 1)
     made["second"] = x * 2
     return made.read("second"), made[0], made["first"], len(made)
+
+
+class Answering(dict):
+    def __missing__(self, key):
+        return f"no {key}"
+
+    def __contains__(self, key):
+        return True
+
+
+@differential(lambda: (torch.ones(2), Answering(a=1)))
+def test_proxy_of_a_class_with_methods_of_its_own(x, d):
+    seen = []
+    for inner in (d, Answering(b=2), collections.OrderedDict(a=1), {"a": 1}):
+        view = types.MappingProxyType(inner)
+        seen.append((len(view), "z" in view, view.get("z"), list(view), view["a"] if "a" in inner else None))
+    return seen, x + 1

@@ -163,3 +163,13 @@ def test_match_statement(x, config):
             case _:
                 out.append("other")
     return out, x + 1
+
+
+@differential()
+def test_deep_copies_keep_what_is_shared(x):
+    t, s = ([1],), {1, 2}
+    circular: tuple = ([],)
+    circular[0].append(circular)
+    deep = copy.deepcopy([t, t, s, s])
+    made = copy.deepcopy(circular)
+    return deep, deep[0] is deep[1], deep[2] is deep[3], made[0][0] is made, made is circular, x + 1

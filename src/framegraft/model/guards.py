@@ -24,7 +24,15 @@ class Guard:
     def code(self) -> str:
         """The guard as a readable Python expression."""
         name = self.source.name
-        return _CODE.get(self.check, lambda n, p: f"{self.check.lower()}({n}, {p!r:.80})")(name, self.payload)
+        return _CODE.get(self.check, lambda n, p: f"{self.check.lower()}({n}, {spelled(p):.80})")(name, self.payload)
+
+
+def spelled(value: Any) -> str:
+    """``repr``, but hexadecimal for an int of more digits than Python converts."""
+    try:
+        return repr(value)
+    except ValueError:
+        return hex(value) if isinstance(value, int) else object.__repr__(value)
 
 
 def _tensor_code(name: str, spec: Any) -> str:
@@ -34,11 +42,11 @@ def _tensor_code(name: str, spec: Any) -> str:
 _CODE: dict[str, Any] = {
     "ID": lambda n, p: f"___check_obj_id({n}, {id(p)})",
     "TYPE": lambda n, p: f"___check_type_id({n}, {id(p)})",
-    "EQ": lambda n, p: f"{n} == {p!r}",
+    "EQ": lambda n, p: f"{n} == {spelled(p)}",
     "LEN": lambda n, p: f"len({n}) == {p}",
     "KEYS": lambda n, p: f"list({n}) == {list(p)!r}",
-    "HASKEY": lambda n, p: f"{p!r} in {n}",
-    "NOKEY": lambda n, p: f"{p!r} not in {n}",
+    "HASKEY": lambda n, p: f"{spelled(p)} in {n}",
+    "NOKEY": lambda n, p: f"{spelled(p)} not in {n}",
     "ABSENT": lambda n, p: f"not ___exists(lambda: {n})",
     "PRESENT": lambda n, p: f"___exists(lambda: {n})",
     "TYPEVER": lambda n, p: f"___check_class_lookups({n}, {[k for k, _ in p]})",

@@ -18,6 +18,7 @@ from .. import events
 from ..bytecode.code import qualified_name
 from ..errors import GraphBreak
 from ..interp.frame import origin_of
+from ..model.guards import spelled
 from ..native.calibrate import tensor_spec
 from .codes import CodeTable
 
@@ -131,7 +132,7 @@ def describe(value: Any) -> str:
     """A few words about an object, without calling code of the program."""
     kind = type(value)
     if kind in (int, float, bool, str, bytes, type(None), complex):
-        text = repr(value)
+        text = spelled(value)
         return text if len(text) <= 80 else text[:77] + "..."
     if issubclass(type(value), torch.Tensor):
         return repr(tensor_spec(value)) if kind in (torch.Tensor, torch.nn.Parameter) else f"a {kind.__qualname__}"

@@ -308,7 +308,7 @@ class PartialVariable(MethodVariable):
 @constructs(types.MappingProxyType)
 def make_proxy(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     inner = hashed.payload_of(args[0])
-    if not isinstance(inner, DictVariable):
+    if not isinstance(inner, DictVariable) or inner is not args[0] and args[0].python_type() is not collections.OrderedDict:
         raise GraphBreak("untraceable_call", f"a mappingproxy of a {args[0].python_type().__name__}")
     made = ObjectVariable(MISSING, cls)
     made.payload = inner

@@ -65,7 +65,9 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
         return made
     if isinstance(obj, TupleVariable):
         items = [part(i) for i in obj.items]
-        return obj if all(a is b for a, b in zip(items, obj.items, strict=True)) else TupleVariable(items)
+        if memo is not None and id(obj) in memo:  # it is among what its items refer to
+            return memo[id(obj)][0]
+        return obj if all(a is b for a, b in zip(items, obj.items, strict=True)) else keep(TupleVariable(items))
     if isinstance(obj, DictVariable):
         made = keep(DictVariable({}))
         for key, value in list(hashed.complete(tx, obj).values()):
@@ -76,7 +78,7 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
             return obj
         if memo is not None and not all(isinstance(i, ConstantVariable) for i in obj.items.values()):
             raise GraphBreak("untraceable_call", f"a deep copy of a {obj.cls.__name__} of objects")
-        return SetVariable(dict(obj.items), cls=obj.cls)
+        return keep(SetVariable(dict(obj.items), cls=obj.cls))
     if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & 1 << 9:
         return _duplicate_object(tx, obj, memo, part, keep)
     raise GraphBreak("untraceable_call", f"a copy of a {obj.python_type().__name__}")
