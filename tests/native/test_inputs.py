@@ -139,7 +139,7 @@ def test_graph_that_fails():
         with pytest.raises(KeyError) as caught:
             call(Box(1))
         names = [f.name for f in traceback.extract_tb(caught.value.__traceback__)]
-        assert names[1:] == ["calls", "graph"]
+        assert names[1:] == ["graph"]  # the frame between is added by the entry's info, which there is none of here
     box = Box(1)
 
     def fail():
