@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 import enum
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
