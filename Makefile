@@ -82,7 +82,7 @@ asan: venv ## the native tests under AddressSanitizer and UndefinedBehaviorSanit
 	@set -e; include=$$($(PY) -c "import sysconfig; print(sysconfig.get_paths()['include'])"); \
 	suffix=$$($(PY) -c "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"); \
 	$(CC) -std=c11 -g -O1 -shared -fPIC $(SANITIZE) -I$$include $(filter %.c,$(SOURCES)) -ldl -o $(ASAN_DIR)/framegraft/_native$$suffix
-	ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=$(ASAN_DIR) \
+	ulimit -s 65536; ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc PYTHONPATH=$(ASAN_DIR) \
 	    LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 	    $(PY) -X faulthandler -m pytest -p no:cacheprovider $(ASAN_TESTS)
 
