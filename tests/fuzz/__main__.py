@@ -102,25 +102,26 @@ class Pool:
         print(f"seed {seed}: {found[:700]}", flush=True)
 
 
-def write_shrunk(out: str, seed: int, found: str, seconds: float) -> None:
+def write_shrunk(out: str, seed: int, found: str, seconds: float, decompiled: str | None) -> None:
     text = generate(seed)
     kind = kind_of(found)
 
     def fails(candidate: str) -> bool:
-        got = examined_apart(candidate, seed) if kind.startswith(DIED) else examine(candidate, seed)
+        got = examined_apart(candidate, seed, decompiled) if kind.startswith(DIED) else examine(candidate, seed, decompiled=decompiled)
         return got is not None and kind_of(got) == kind
 
     small = shrink(text, fails, seconds)
-    what = found if kind.startswith(DIED) else examine(small, seed)
+    what = found if kind.startswith(DIED) else examine(small, seed, decompiled=decompiled)
     pathlib.Path(out, f"seed_{seed}.py").write_text(f'"""{what}\n"""\n{small}\n')
 
 
-def examined_apart(text: str, seed: int) -> str | None:
+def examined_apart(text: str, seed: int, decompiled: str | None) -> str | None:
     """``examine`` in a process of its own, which may die."""
     with tempfile.NamedTemporaryFile("w+", suffix=".py") as file:
         file.write(text)
         file.flush()
         command = [sys.executable, "-m", "tests.fuzz", "--seed", str(seed), "--file", file.name]
+        command += ["--decompiled", decompiled] if decompiled else []
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return f"{DIED}: {done.returncode}" if done.returncode < 0 else None
 
@@ -147,13 +148,13 @@ def main() -> int:
         print(text if args.show else "")
         print("difference:", found)
         if found and args.shrink:
-            write_shrunk(args.out, args.seed, found, args.shrink)
+            write_shrunk(args.out, args.seed, found, args.shrink, args.decompiled)
         return bool(found)
     pool = Pool(args)
     pool.run()
     if args.shrink:
         for seed, found in pool.failures.items():
-            write_shrunk(args.out, seed, found, args.shrink)
+            write_shrunk(args.out, seed, found, args.shrink, args.decompiled)
     print(f"{pool.done} programs, {pool.skipped} skipped, {len(pool.failures)} differ: {sorted(pool.failures)[:50]}")
     return bool(pool.failures)
 

@@ -9,6 +9,7 @@ from ..errors import DecompileError
 from .items import AssertionClass, BuildClass, Code, Definition, Function, Iter, as_expr
 
 LOAD = ast.Load()
+_MANY = 30  # STACK_USE_GUIDELINE of compile.c
 
 
 def call(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -41,7 +42,9 @@ def call_ex(w: Any, inst: Any, stack: list, out: Any) -> None:
     packed = as_expr(stack.pop())
     function = stack.pop()
     arguments: list[ast.expr]
-    if isinstance(packed, ast.Tuple) and (getattr(packed, "unpacked", False)):
+    if keywords and _would_be_plain(function, packed, keywords):
+        arguments = [ast.Starred(packed, LOAD)]
+    elif isinstance(packed, ast.Tuple) and (getattr(packed, "unpacked", False)):
         arguments = list(packed.elts)
     elif isinstance(packed, ast.Tuple) and inst.arg:
         arguments = list(packed.elts)  # f(1, **k): the positional arguments are a tuple that is built or a constant
@@ -51,6 +54,13 @@ def call_ex(w: Any, inst: Any, stack: list, out: Any) -> None:
         stack.append(_class(w, w.class_body(arguments), arguments[2:], keywords))
     else:
         stack.append(ast.Call(as_expr(function), arguments, keywords))
+
+
+def _would_be_plain(function: Any, packed: ast.expr, keywords: list[ast.keyword]) -> bool:
+    """Whether the arguments, written one by one, compile to a plain call of a method. So they do but on a name that the module
+    imports, where many arguments are packed; nobody knows here what the module imports."""
+    few = isinstance(packed, ast.Tuple) and len(packed.elts) + len(keywords) + 1 < _MANY
+    return few and isinstance(function, ast.Attribute) and all(keyword.arg is not None for keyword in keywords)
 
 
 def _keywords(node: ast.expr) -> list[ast.keyword]:

@@ -19,7 +19,7 @@ from . import runtime
 from .conditions import negate, none_test
 from .expressions import RULES
 from .graph import Graph
-from .inline import inline
+from .inline import inline, let_go_of_errors
 from .items import Item
 from .pieces import Pieces
 from .repeats import Repeats
@@ -64,6 +64,8 @@ class Emitter(Pieces, Repeats):
         except (Branchy, DecompileError):
             out = self.in_pieces(start)
         inline(out, self.fresh_names)
+        if self.handles_errors:
+            let_go_of_errors(out)
         used = {n.id for statement in out for n in ast.walk(statement) if isinstance(n, ast.Name)}
         self.needs = {n for n in self.needs if f"__{n}" in used}
         if self.needs:

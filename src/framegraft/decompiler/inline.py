@@ -7,6 +7,8 @@ import collections
 from collections.abc import Iterator
 from typing import Any
 
+from .values import holds_error, taken_out
+
 _ORDER: dict[type, tuple[str, ...]] = {  # what is evaluated, in that order
     ast.Call: ("func", "args", "keywords"), ast.keyword: ("value",), ast.Tuple: ("elts",), ast.List: ("elts",), ast.Set: ("elts",),
     ast.Attribute: ("value",), ast.Subscript: ("value", "slice"), ast.BinOp: ("left", "right"), ast.UnaryOp: ("operand",),
@@ -19,7 +21,7 @@ _PURE = (ast.Tuple, ast.List, ast.Set, ast.keyword)
 def inline(body: list[ast.stmt], names: set[str]) -> None:
     """Where a statement assigns a variable and only the next one uses it, before anything else that could tell.
 
-    A variable of ``names`` is one that the original had on the stack; any other must be cleared by its use (``moved``).
+    A variable of ``names`` is one that the original had on the stack; any other must be cleared by its use (``Values.move``).
     """
     counts: collections.Counter[str] = collections.Counter()
     for statement in body:
@@ -28,6 +30,21 @@ def inline(body: list[ast.stmt], names: set[str]) -> None:
         for k in range(len(block) - 2, -1, -1):
             if _put_back(block[k], block[k + 1], names, counts):
                 del block[k]
+
+
+def let_go_of_errors(body: list[ast.stmt]) -> None:
+    """Where a frame ends with a call that gets an exception, its variable is cleared: the exception knows the frame, and would keep
+    it alive, and all frames that wait for it."""
+    for statement in body:
+        if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Call):
+            args = statement.value.args
+            names = [n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)]
+            for at, arg in enumerate(args):
+                if isinstance(arg, ast.Name) and holds_error(arg.id) and names.count(arg.id) == 1:
+                    args[at] = taken_out(arg, arg.id)
+        elif isinstance(statement, ast.If):
+            let_go_of_errors(statement.body)
+            let_go_of_errors(statement.orelse)
 
 
 def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
@@ -80,5 +97,5 @@ def _use(node: Any, name: str) -> Any:
 
 
 def _is_use(node: Any, name: str) -> bool:
-    """The variable, or ``moved(name, name := None)``."""
+    """The variable, or ``(name, (name := None))[0]``."""
     return isinstance(node, ast.Name) and node.id == name or getattr(node, "moves", None) == name

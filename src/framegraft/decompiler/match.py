@@ -29,7 +29,7 @@ class Matches:
         depth = block.base + 1
         if len(stack) != depth or g.insts[i].arg != 1 or isinstance(stack[-1], (Slot, Mark)):
             return False
-        jumped, at = False, i + 1
+        jumped, at = g.ops[i + 1] == "POP_TOP", i + 1  # ``case _ as name:``
         for _ in range(_FAR):
             inst = g.insts[at]
             if inst.op in NO_FALLTHROUGH:

@@ -157,6 +157,7 @@ class Operations(Values):
             finish_import(item, out)
             return i + 1
         if is_atom(item) or isinstance(item, (Code, Function, ImportedName)):
+            self.let_go(state, item, out)
             return i + 1
         self.flush(state, out)
         out.append(self.defined(item) if isinstance(item, Definition) else ast.Expr(self.take(item)))
@@ -257,7 +258,10 @@ class Operations(Values):
         return self.runtime_op("unhandle", i, state, out, 1, 0)
 
     def op_RERAISE(self, i: int, inst: Any, state: State, out: list) -> int:
-        self.runtime_op("reraise", i, state, out, 1, 0)
+        self.flush(state, out)
+        if (name := local_name(state.stack[-1])) in self.fresh_names | self.handed_over:
+            self.move(state, name)
+        out.append(ast.Expr(self.call_runtime("reraise", self.take(state.stack.pop()))))
         out.append(ast.Raise(None, None))  # not reached
         return -1
 
@@ -462,6 +466,7 @@ class Operations(Values):
         self.release(state, name, out)
         stack.append(item)
         self.write(state, ast.Name(self.name(name), STORE), out)
+        self.let_go(state, item, out)
         return i + 1
 
     def is_handed_over(self, i: int, name: str) -> bool:
@@ -482,6 +487,7 @@ class Operations(Values):
                 return i + 1
             if any(local_name(item) == arg for item in state.stack):
                 if self.is_handed_over(i, arg):
+                    self.handed_over.add(arg)
                     return i + 1
                 if self.move(state, arg):
                     wanted = {later.arg for later in self.g.insts[i:] if later.op == "LOAD_FAST"}

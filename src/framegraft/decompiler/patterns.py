@@ -48,8 +48,6 @@ class Subject(Item):
         inner = self._shape()
         if inner is None and self.child is not None:
             inner = self.child.pattern()
-        if isinstance(inner, ast.MatchAs) and inner.name is None:
-            inner = None
         for name in self.names:
             inner = ast.MatchAs(inner, name)
         return inner or ast.MatchAs(None, None)
@@ -346,6 +344,7 @@ class PatternReader:
             stack.append(subject)
         else:
             without = ("BUILD_MAP", "SWAP", "DICT_UPDATE", *without)
+            subject.parent = None
         self.expect(i, *without)
         stack.append(made)
         return i + len(without)

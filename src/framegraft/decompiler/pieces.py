@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from .operations import Operations
-from .values import LOAD, STORE, State, Where, local_name
+from .values import LOAD, STORE, State, Where, holds_error, local_name
 
 
 class Pieces(Operations):
@@ -48,6 +48,9 @@ class Pieces(Operations):
             if local_name(item) != f"__entry_{k}":
                 targets.append(ast.Name(f"__entry_{k}", STORE))
                 values.append(self.take(item))
+                if (name := local_name(item)) in self.fresh_names and holds_error(name):
+                    targets.append(ast.Name(name, STORE))
+                    values.append(ast.Constant(None))
         if len(targets) == 1:
             out.append(ast.Assign(targets, values[0], lineno=0))
         elif targets:

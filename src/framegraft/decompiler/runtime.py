@@ -81,11 +81,6 @@ def import_from(module: Any, name: str) -> Any:
     return found(module)
 
 
-def moved(value: Any, cleared: None) -> Any:
-    """``moved(x, x := None)``: the value of a variable, which lets go of it."""
-    return value
-
-
 def advance(iterator: Any) -> Any:
     """The next item of an iterator, END where it has none."""
     return next(iterator, END)

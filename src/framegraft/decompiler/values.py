@@ -6,13 +6,14 @@ import ast
 import copy
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from ..errors import DecompileError
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
 from .walker import Walker
 
 LOAD, STORE = ast.Load(), ast.Store()
+_HANDLING = ("PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE")  # an exception lies on the stack
 
 
 class State:
@@ -66,6 +67,21 @@ def is_atom(item: Any) -> bool:
 def local_name(node: Any) -> str | None:
     return node.id if getattr(node, "is_local", False) else None
 
+
+def holds_error(name: str | None) -> TypeGuard[str]:
+    """Whether a variable of the engine's or the emitter's may hold an exception."""
+    return name is not None and name.startswith(("__error_", "__entry_", "___stack"))
+
+
+
+def taken_out(variable: Any, name: str) -> ast.expr:
+    """``(name, (name := None))[0]``: the value of a variable, which lets go of it."""
+    clear = ast.NamedExpr(ast.Name(variable.id, STORE), ast.Constant(None))
+    made = ast.Subscript(ast.Tuple([variable, clear], LOAD), ast.Constant(0), LOAD)
+    made.moves = name  # type: ignore[attr-defined]
+    return made
+
+
 class Values(Walker):
     """The part of the emitter that keeps values in order."""
 
@@ -82,12 +98,14 @@ class Values(Walker):
         self.needs: set[str] = set()
         self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
         self.fresh_names: set[str] = set()  # of variables that stand for entries of the stack
+        self.handed_over: set[str] = set()  # parameters that the original lets go of where it puts them onto the stack
         self.counts: dict[str, int] = {}
         self.cells: dict[str, ast.expr] = {}
         self.pieces: dict[int, int] = {}  # first instruction -> number, for code that is no tree
         self.todo: list[int] = []
         self.meets: set[int] = set()
         self.is_structured = True  # no numbered pieces
+        self.handles_errors = any(inst.op in _HANDLING or inst.handler is not None for inst in self.g.insts)
         self.steps = 0
 
     def count_step(self) -> None:
@@ -147,7 +165,8 @@ class Values(Walker):
             state.stack[k] = self.local(item.node.name)
             self.bound.add(item.node.name)
             return
-        state.stack[k] = self.bind(self.fresh("value"), item, out)
+        stem = "error" if holds_error(getattr(item, "moves", None)) else "value"
+        state.stack[k] = self.bind(self.fresh(stem), item, out)
 
     def bind(self, name: str, item: Any, out: list) -> ast.expr:
         """Assigns an entry to a variable of the emitter's; the entry that stands for it."""
@@ -198,15 +217,20 @@ class Values(Walker):
                 self.settle(state, out, (other,))
 
     def move(self, state: State, name: str) -> bool:
-        """``name`` is about to be cleared: what lies on the stack, if only once, becomes its value taken out of it."""
+        """``name`` is about to be cleared: what lies on the stack, if only once, is taken out of it."""
         holding = [k for k, item in enumerate(state.stack) if local_name(item) == name]
         if len(holding) == 1 and all(map(is_atom, state.stack[holding[0] :])):
-            clear = ast.NamedExpr(ast.Name(self.name(name), STORE), ast.Constant(None))
-            moved = self.call_runtime("moved", self.local(self.name(name)), clear)
-            moved.moves = name  # type: ignore[attr-defined]
-            state.stack[holding[0]] = moved
+            state.stack[holding[0]] = taken_out(self.local(self.name(name)), name)
             return True
         return False
+
+    def let_go(self, state: State, item: Any, out: list) -> None:
+        """Behind the last use of an entry: a variable with an exception is cleared, lest it keep all frames that it passed alive."""
+        name = local_name(item)
+        if (self.handles_errors and holds_error(name) and (name in self.fresh_names or name in self.handed_over)
+                and all(local_name(other) != name for other in state.stack)):
+            self.release(state, name, out)
+            out.append(ast.Assign([ast.Name(name, STORE)], ast.Constant(None), lineno=0))
 
     def call_runtime(self, name: str, *args: ast.expr) -> ast.expr:
         self.needs.add(name)

@@ -13,6 +13,7 @@ from ..errors import DecompileError
 from .graph import instructions_of
 from .scopes import parameter_count
 
+_TABLES = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_exceptiontable")
 Known = dict[int, list[Instruction]]
 _FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x200
 _PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
@@ -37,6 +38,8 @@ def check(original: CodeType, made: CodeType, top: bool = True, known: Known | N
     if not top:
         same(name, made.co_name, "name")
     known = known or {}
+    if _is_same_code(original, made, known):
+        return
     a, b = known.get(id(original)) or instructions_of(original), instructions_of(made)
     seen: set[tuple[int, int]] = set()
     todo = [(a[0], b[0])] if a and b else []
@@ -57,6 +60,18 @@ def check(original: CodeType, made: CodeType, top: bool = True, known: Known | N
         if x.op == "POP_JUMP_IF" and x.arg != y.arg:
             others.reverse()
         todo += zip(ways, others, strict=True)
+
+
+def _is_same_code(a: CodeType, b: CodeType, known: Known) -> bool:
+    """Whether every instruction, and all that they name, is the same: then nothing else needs to be compared.
+
+    False says nothing: constants and names may come in another order. DecompileError for inner code that differs.
+    """
+    if a.co_code != b.co_code or len(a.co_consts) != len(b.co_consts):
+        return False
+    pairs = sorted(zip(a.co_consts, b.co_consts, strict=True), key=lambda pair: isinstance(pair[0], CodeType))  # these take long
+    return (all(getattr(a, field, None) == getattr(b, field, None) for field in _TABLES)
+            and all(same_constant(a, x, y, known) for x, y in pairs))
 
 
 def _resolve(inst: Instruction) -> Instruction:
@@ -121,8 +136,9 @@ def _signature(code: CodeType) -> tuple:
 
 def recompile(source: str, code: CodeType, name: str, future: int) -> CodeType:
     """The code object of the function ``name`` of ``source``, with the free variables of ``code`` bound around it."""
-    tree = compile(source, "<decompiled>", "exec", future | ast.PyCF_ONLY_AST, dont_inherit=True, optimize=0)
+    tree: Any = source
     if code.co_freevars:
+        tree = compile(source, "<decompiled>", "exec", future | ast.PyCF_ONLY_AST, dont_inherit=True, optimize=0)
         outer = ast.parse("def __outer__():\n" + "".join(f"    {v} = None\n" for v in code.co_freevars))
         outer.body[0].body.extend(tree.body)  # type: ignore[attr-defined]
         tree = outer

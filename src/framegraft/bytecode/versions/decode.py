@@ -52,6 +52,8 @@ from .tables import (
 _RULES: list[Any] = [None] * 256
 for _name, _rule in SIMPLE.items():
     _RULES[OPCODES[_name]] = _rule
+_CONDITIONAL = {*RELATIVE, POP_TOP, MAKE_FUNCTION, FORMAT_SIMPLE}  # what surrounds them matters
+_PLAIN = [rule and op not in _CONDITIONAL and rule[1] != SLOT for op, rule in enumerate(_RULES)]
 
 
 def canonical(code: CodeType) -> list[Instruction]:
@@ -73,7 +75,7 @@ class _Decoder:
 
     def run(self) -> list[Instruction]:
         raw, out = self.raw, self.out
-        positions = list(self.code.co_positions())
+        places = list(self.code.co_positions())
         starts: list[int] = []  # raw index -> index of the first canonical instruction from there on
         jumps: list[tuple[Instruction, int]] = []
         for index, op in enumerate(raw.ops):
@@ -83,11 +85,9 @@ class _Decoder:
                 jumps.append((_jump(op, out), raw.goals[index]))
             elif index not in self.absorbed and not raw.wrapper <= index <= raw.wrapper + 1:
                 self.translate(index, op, raw.args[index])
-            position = positions[raw.ends[index] // 2]
-            for inst in out[first:]:
-                inst.offset, inst.positions = raw.begins[index], position
-        for index, inst in enumerate(out):
-            inst.index = index
+            for at in range(first, len(out)):
+                inst = out[at]
+                inst.index, inst.offset, inst.positions = at, raw.begins[index], places[raw.ends[index] // 2]
         for inst, goal in jumps:
             inst.target = out[starts[goal]]
         _attach_handlers(raw, out, starts)
@@ -95,7 +95,10 @@ class _Decoder:
 
     def translate(self, index: int, op: int, arg: int) -> None:
         rule, out, raw = _RULES[op], self.out, self.raw
-        if op in RELATIVE:
+        if _PLAIN[op]:
+            name, table = rule
+            out.append(Instruction(name, self.tables[table][arg] if type(table) is int else table[arg]))
+        elif op in RELATIVE:
             below = _below(raw, index)
             if below is not None:
                 out.append(Instruction(rule[0], below))
@@ -108,13 +111,15 @@ class _Decoder:
         elif op == FORMAT_SIMPLE and index and raw.ops[index - 1] == CONVERT_VALUE:
             out.append(Instruction("FORMAT_VALUE", (CONVERTED[raw.args[index - 1]], False)))
         elif rule is not None:
-            name, table = rule
-            out.append(Instruction(name, self.tables[table][arg] if type(table) is int else table[arg]))
+            out.append(Instruction(rule[0], rule[1][arg]))
         elif op not in DROPPED or op == KW_NAMES:
             self.odd(index, op, arg)
 
     def local(self, index: int, op: int, arg: int, name: str) -> None:
         """Operations on the frame's slots."""
+        if not self.asides and self.slots[arg] not in self.cells:
+            self.out.append(Instruction(name, self.slots[arg]))
+            return
         aside = self.aside(index, arg)
         if aside is not None and op == STORE_FAST and aside is self.asides[index].get(self.raw.depths[index] - 1):
             self.restore(aside)

@@ -12,6 +12,7 @@ from .tables import (
     CACHES,
     CALL_INTRINSIC_1,
     CALLED_INTRINSICS,
+    EFFECTS,
     EXPANSIONS,
     EXTENDED_ARG,
     JUMPS,
@@ -35,7 +36,7 @@ class RawCode:
         self.args: list[int] = []
         self.begins: list[int] = []  # byte offset, of the first prefix if there is one
         self.ends: list[int] = []  # byte offset of the operation itself: its position is told there
-        self.goals: list[int] = []  # where it jumps to: byte offset at first, then index; -1 for none
+        self.goals: list[int] = []  # the index of where it jumps to, -1 for none
         self._read(code.co_code)
         self.handlers = self._covers()
         self.wrapper = self._unwrap() if FEATURES.generators_wrapped and code.co_flags & _GENERATORS else len(self.ops)
@@ -44,26 +45,34 @@ class RawCode:
         self._simulate()
 
     def _read(self, data: bytes) -> None:
-        offset, begin, prefix = 0, 0, 0
-        while offset < len(data):
+        ops, args, begins, ends = self.ops, self.args, self.begins, self.ends
+        jumps: list[tuple[int, int]] = []
+        offset, begin, prefix, size = 0, 0, 0, len(data)
+        while offset < size:
             op, arg = data[offset], data[offset + 1] | prefix
             if op == EXTENDED_ARG:
                 prefix = arg << 8
                 offset += 2
                 continue
             after = offset + 2 + 2 * CACHES[op]
-            for part, share in EXPANSIONS.get(op) or ((op, None),):
-                self.ops.append(part)
-                self.args.append(arg if share is None else share(arg))
-                self.begins.append(begin)
-                self.ends.append(offset)
-                self.goals.append(after + 2 * arg * JUMPS[op] if op in JUMPS else -1)
+            if op in JUMPS:
+                jumps.append((len(ops), after + 2 * arg * JUMPS[op]))
+            if op in EXPANSIONS:
+                parts = EXPANSIONS[op]
+                ops += [part for part, _ in parts]
+                args += [share(arg) for _, share in parts]
+                begins += [begin] * len(parts)
+                ends += [offset] * len(parts)
+            else:
+                ops.append(op)
+                args.append(arg)
+                begins.append(begin)
+                ends.append(offset)
             prefix = 0
             offset = begin = after
-        index: dict[int, int] = {}
-        for i, begin in enumerate(self.begins):
-            index.setdefault(begin, i)
-        self.goals = [index[goal] if goal >= 0 else -1 for goal in self.goals]
+        self.goals = [-1] * len(ops)
+        for index, goal in jumps:
+            self.goals[index] = bisect.bisect_left(begins, goal)
 
     def _covers(self) -> list[Any]:
         """The entry of the exception table that covers each instruction: (index of the target, depth, lasti)."""
@@ -96,12 +105,16 @@ class RawCode:
                     if cover is not None:
                         target, kept, lasti = cover
                         work.append((target, kept + 1 + lasti, nulls & (1 << kept) - 1))
-                op, arg = ops[index], args[index]
+                op = ops[index]
                 if goals[index] >= 0:
-                    work.append((goals[index], *step(op, arg, depth, nulls, True)))
+                    work.append((goals[index], *step(op, args[index], depth, nulls, True)))
                 if op in NO_FALLTHROUGH:
                     break
-                depth, nulls = step(op, arg, depth, nulls, False)
+                effect = EFFECTS[op]
+                if nulls or effect is None:
+                    depth, nulls = step(op, args[index], depth, nulls, False)
+                else:
+                    depth += effect
                 index += 1
 
 
