@@ -62,7 +62,7 @@ class Loops:
         return loop.brk
 
     def dropped_at(self: Walker, first: int, header: int, depth: int, block: Block) -> list[int]:  # type: ignore[misc]
-        """Where control goes on that drops the iterator at ``depth`` of the loop at ``header`` in ``block`` without returning a constant."""
+        """Where control goes that drops the iterator at ``depth`` of the loop at ``header`` in ``block`` and returns no constant."""
         g = self.g
         found = []
         seen = {header}
