@@ -287,3 +287,17 @@ def test_context_of_a_close(x):
     except ArithmeticError:
         log.append(g.close())
     return log, x + 1
+
+
+@differential()
+def test_stop_iteration_thrown_in(x):
+    log = []
+    for begun in (False, True):
+        g = closing(log)
+        if begun:
+            next(g)
+        try:
+            g.throw(StopIteration)
+        except (RuntimeError, StopIteration) as error:  # 3.12 and later convert it only where the generator has begun
+            log.append(type(error))
+    return log, x + 1
