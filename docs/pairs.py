@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).parents[1]
 RESULTS, README = ROOT / "docs" / "pairs.json", ROOT / "README.md"
-SUITES = ("bytecode", "native", "engine", "lang", "soundness", "models")
+SUITES = ("bytecode", "native", "engine", "lang", "soundness", "decompile", "models")
 BEGIN, END = "<!-- pairs -->", "<!-- end of pairs -->"
 ASK = "import platform, torch; print(platform.python_version(), torch.__version__.split('+')[0])"
 

@@ -389,3 +389,16 @@ def test_catching_a_tuple_with_what_is_no_exception(x, classes):
             return x
     except TypeError as error:
         return x + 1, str(error)
+
+
+@differential(lambda: (torch.ones(2), [1, 2]))
+def test_truth_of_a_comparison_in_a_loop_in_a_try(x, items):
+    told = []
+    for nothing in (1, x):
+        try:
+            for item in items:
+                if nothing == item:  # no truth value where it is a tensor; 3.13 does not cover this jump, but what is before it
+                    told.append(item)
+        except RuntimeError as error:
+            told.append(str(error))
+    return x + 1, told

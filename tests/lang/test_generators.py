@@ -337,3 +337,17 @@ def test_break_while_a_generator_waits_for_another(x):
         print("break")
         seen.append(list(g))
     return seen, log
+
+
+@differential()
+def test_stop_iteration_thrown_in(x):
+    log = []
+    for begun in (False, True):
+        g = closing(log)
+        if begun:
+            next(g)
+        try:
+            g.throw(StopIteration)
+        except (RuntimeError, StopIteration) as error:  # 3.12 and later convert it only where the generator has begun
+            log.append(type(error))
+    return log, x + 1

@@ -188,6 +188,16 @@ def returns_constant(g: Graph, i: int) -> bool:
     return g.ops[i] == "LOAD_CONST" and g.ops[i + 1] == "RETURN_VALUE"
 
 
+def leaves_to_return(g: Graph, i: int, block: Block | None) -> bool:
+    """Whether the code at ``i`` leaves ``block`` and all around it to return a constant."""
+    while block is not None and not returns_constant(g, i):
+        i = peel(g, i, block, False)
+        if i < 0:
+            return False
+        i, block = g.resolve(i), block.parent
+    return returns_constant(g, i)
+
+
 def _all_trivial(block: Block | None) -> bool:
     """Whether a return needs no code to leave ``block`` and what is outside of it."""
     while block is not None:

@@ -12,6 +12,7 @@ from typing import Any
 from ..bytecode.decode import decode
 from ..bytecode.flow import NO_FALLTHROUGH, remove_unreachable, stack_depths
 from ..bytecode.ir import Instruction
+from .backward import with_jumps_back
 from .copies import EXITS, hashable, without_copies
 
 _TAIL = 5  # canonical instructions of the longest exit block that the compiler copies (four raw ones)
@@ -53,7 +54,7 @@ class Graph:
 
     def __init__(self, code: CodeType, insts: list[Instruction] | None = None, joined: bool = False) -> None:
         self.code = code
-        insts = insts or remove_unreachable(decode(code))
+        insts = with_jumps_back(insts or remove_unreachable(decode(code)))
         self.insts, self.has_lines = thread(without_copies(insts) if joined else insts)  # a condition that is on several lines
         self.n = len(self.insts)
         self.depth: list[int] = stack_depths(self.insts)  # type: ignore[assignment]

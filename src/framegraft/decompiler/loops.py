@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..bytecode.flow import NO_FALLTHROUGH
 from ..errors import DecompileError
-from .blocks import Block, awaited, returns_constant
+from .blocks import Block, awaited, leaves_to_return
 from .cleanup import is_continue, strip
 from .conditions import Node, is_folded, negate
 from .items import Iter, Slot, as_expr
@@ -47,7 +47,7 @@ class Loops:
                 raise DecompileError("an async for without its await")
         else:
             first, after = i + 1, g.target(i)
-        breaks = self.dropped_at(first, i, loop.base)
+        breaks = self.dropped_at(first, i, loop.base, block)
         loop.brk = self.break_target(breaks, after)
         slot = Slot()
         body, _falls = self.region(first, loop, frozenset((i,)), [*stack, iterator, slot])
@@ -61,8 +61,8 @@ class Loops:
         out.append(kind(slot.target, iterator.node, body or [ast.Pass()], orelse, lineno=0))
         return loop.brk
 
-    def dropped_at(self: Walker, first: int, header: int, depth: int) -> list[int]:  # type: ignore[misc]
-        """Where control goes on that drops the iterator at ``depth`` of the loop at ``header`` without returning a constant."""
+    def dropped_at(self: Walker, first: int, header: int, depth: int, block: Block) -> list[int]:  # type: ignore[misc]
+        """Where control goes that drops the iterator at ``depth`` of the loop at ``header`` in ``block`` and returns no constant."""
         g = self.g
         found = []
         seen = {header}
@@ -73,7 +73,7 @@ class Loops:
                 seen.add(at)
                 inst = g.insts[at]
                 if inst.op == "POP_TOP" and g.depth[at] == depth:
-                    if g.ops[at + 1] == "JUMP" or not returns_constant(g, at + 1):
+                    if g.ops[at + 1] == "JUMP" or not leaves_to_return(g, at + 1, block):
                         found.append(g.next(at))
                     break
                 if inst.op == "SWAP" and g.depth[at] == depth + 1 and g.ops[at + 1] == "POP_TOP":

@@ -207,6 +207,17 @@ def unpack_iterable(tx: Any, obj: VariableTracker) -> list[VariableTracker]:
 ITERATE.append(unpack_iterable)
 
 
+def _converts_at_once() -> bool:
+    """Whether a StopIteration thrown into a generator that has not begun becomes a RuntimeError: until CPython 3.11."""
+    try:
+        (_ for _ in ()).throw(StopIteration)
+    except (RuntimeError, StopIteration) as error:
+        return isinstance(error, RuntimeError)
+
+
+_CONVERTS_AT_ONCE = _converts_at_once()
+
+
 def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error: Any = None) -> tuple[bool, VariableTracker]:
     """Run a generator to its next yield: (False, yielded) or (True, returned)."""
     if generator.running:
@@ -228,6 +239,7 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
     frame = generator.frame
     if generator.started and error is None:
         frame.stack.append(value)
+    begun = generator.started
     generator.started = True
     generator.running = True
     depth = len(tx.state.exceptions)
@@ -246,7 +258,7 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
             generator.broken = True
             raise
         generator.finished = True
-        if issubclass(raised.value.python_type(), StopIteration):
+        if issubclass(raised.value.python_type(), StopIteration) and (begun or error is None or _CONVERTS_AT_ONCE):
             failure = user_error(RuntimeError, "generator raised StopIteration")
             failure.cause = failure.context = raised.value
             failure.raised = True

@@ -26,6 +26,7 @@ from .tables import (
     RELATIVE,
     RESUME_DEPTH_1,
     SLOT,
+    TESTS,
     WITHOUT_RESULT,
     YIELDS,
     opcodes,
@@ -35,14 +36,13 @@ from .tables import (
 _RESUMES = {None: 1} | {how: arg for arg, how in YIELDS.items()}
 _GENERATORS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR
 (NOP, LOAD_GLOBAL, LOAD_ATTR, LOAD_METHOD, LOAD_FAST_CHECK, LOAD_CONST, LOAD_LOCALS, STORE_FAST, DELETE_FAST, MAKE_CELL, PUSH_NULL,
- SWAP, POP_TOP, TO_BOOL, COMPARE_OP, IS_OP, CONTAINS_OP, UNARY_NOT) = opcodes(
+ SWAP, POP_TOP, TO_BOOL, COMPARE_OP, UNARY_NOT) = opcodes(
     "NOP", "LOAD_GLOBAL", "LOAD_ATTR", "LOAD_METHOD", "LOAD_FAST_CHECK", "LOAD_CONST", "LOAD_LOCALS", "STORE_FAST", "DELETE_FAST",
-    "MAKE_CELL", "PUSH_NULL", "SWAP", "POP_TOP", "TO_BOOL", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT")
+    "MAKE_CELL", "PUSH_NULL", "SWAP", "POP_TOP", "TO_BOOL", "COMPARE_OP", "UNARY_NOT")
 (KW_NAMES, PRECALL, CALL, CALL_KW, RESUME, RETURN_GENERATOR, YIELD_VALUE, CLEANUP_THROW, END_SEND, SET_FUNCTION_ATTRIBUTE,
  LOAD_FROM_DICT_OR_DEREF, CONVERT_VALUE, JUMP_FORWARD, JUMP_BACKWARD, JUMP_BACKWARD_NO_INTERRUPT) = opcodes(
     "KW_NAMES", "PRECALL", "CALL", "CALL_KW", "RESUME", "RETURN_GENERATOR", "YIELD_VALUE", "CLEANUP_THROW", "END_SEND",
     "SET_FUNCTION_ATTRIBUTE", "LOAD_FROM_DICT_OR_DEREF", "CONVERT_VALUE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
-_TESTS = frozenset((COMPARE_OP, IS_OP, CONTAINS_OP, UNARY_NOT))  # they leave a bool, COMPARE_OP where asked to
 _INVERTED = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}
 # What may evaluate a frame of Python code without leaving the evaluator.
 _ENTERS = frozenset(OPCODES[name] for name in (
@@ -184,7 +184,7 @@ class _Lowering:
         if not FEATURES.jump_tests_bool:
             return []
         last = self.units[-1] if self.units and inst.index not in self.targets and inst.index else None
-        if last is None or last.op not in _TESTS or last.source is not self.body[inst.index - 1]:
+        if last is None or last.op not in TESTS or last.source is not self.body[inst.index - 1]:
             return [Unit(TO_BOOL)]
         if last.op == COMPARE_OP:
             last.arg |= COMPARE_BOOL

@@ -41,6 +41,7 @@ from .tables import (
     SLOT,
     STORE_FAST,
     SWAP,
+    TESTS,
     TO_BOOL,
     UNPACK_EX,
     WITHOUT_RESULT,
@@ -275,6 +276,7 @@ def _attach_handlers(raw: RawCode, out: list[Instruction], starts: list[int]) ->
         handler = made.get(key)
         if handler is None:
             handler = made[key] = ExceptionHandler(out[starts[target]], depth - nulls, bool(lasti))
-        behind = index + 2 if raw.ops[index] == TO_BOOL else index + 1  # 3.13 may leave the jump behind a TO_BOOL uncovered
-        for at in range(starts[index], starts[behind]):
+        # A jump is covered as what makes its bool, and raises where there is none: 3.13 may leave the jump itself uncovered.
+        tested = FEATURES.jump_tests_bool and raw.ops[index] in (TO_BOOL, *TESTS) and raw.ops[index + 1] in JUMPS
+        for at in range(starts[index], starts[index + 1 + tested]):
             out[at].handler = handler

@@ -140,6 +140,7 @@ BINARY = (operator.add, operator.and_, operator.floordiv, operator.lshift, opera
 COMPARE = (operator.lt, operator.le, operator.eq, operator.ne, operator.gt, operator.ge)
 # Where COMPARE_OP's argument tells the comparison from bit 4 on: what specialised forms read below it.
 _COMPARE_MASKS = (2, 10, 8, 7, 4, 12)
+TESTS = frozenset(opcodes("COMPARE_OP", "IS_OP", "CONTAINS_OP", "UNARY_NOT"))  # they leave a bool, COMPARE_OP where asked to
 COMPARE_BOOL = 16  # with TO_BOOL in the language: the result is made a bool at once
 UNARY = {"UNARY_POSITIVE": operator.pos, "UNARY_NEGATIVE": operator.neg, "UNARY_NOT": operator.not_,
          "UNARY_INVERT": operator.invert, "GET_ITER": builtins.iter}
