@@ -32,19 +32,19 @@ def inline(body: list[ast.stmt], names: set[str]) -> None:
                 del block[k]
 
 
-def let_go_of_errors(body: list[ast.stmt]) -> None:
-    """Where a frame ends with a call that gets an exception, its variable is cleared: the exception knows the frame, and would keep
-    it alive, and all frames that wait for it."""
+def let_go_of_errors(body: list[ast.stmt], names: set[str]) -> None:
+    """Where a frame ends with a call that may get an exception, its variable is cleared: the exception knows the frame, and would
+    keep it alive, and all frames that wait for it. ``names``: variables that stand for entries of the stack."""
     for statement in body:
         if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Call):
             args = statement.value.args
-            names = [n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)]
+            used = [n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)]
             for at, arg in enumerate(args):
-                if isinstance(arg, ast.Name) and holds_error(arg.id) and names.count(arg.id) == 1:
+                if isinstance(arg, ast.Name) and (arg.id in names or holds_error(arg.id)) and used.count(arg.id) == 1:
                     args[at] = taken_out(arg, arg.id)
         elif isinstance(statement, ast.If):
-            let_go_of_errors(statement.body)
-            let_go_of_errors(statement.orelse)
+            let_go_of_errors(statement.body, names)
+            let_go_of_errors(statement.orelse, names)
 
 
 def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
