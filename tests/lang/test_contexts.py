@@ -1,8 +1,12 @@
 """with: torch's own contexts, user classes, contextlib."""
 
 import contextlib
+import traceback
 
+import pytest
 import torch
+
+import framegraft
 
 from .differential import differential
 
@@ -213,3 +217,28 @@ def test_operation_fails_in_a_with_inside_of_a_try(x):
     except IndexError:
         y = x
     return y, torch.is_grad_enabled()
+
+
+def names(error):
+    return [entry.name for entry in traceback.extract_tb(error.__traceback__)]
+
+
+@contextlib.contextmanager
+def passing():
+    yield
+
+
+def leaves_passing(x):
+    with passing():
+        if x.dim():
+            raise KeyError(x.dim())
+
+
+def test_traceback_of_what_was_thrown_into_a_manager():
+    """Its generator is no part of it: 3.11 and later say so in contextlib, 3.10 keeps tracebacks beside exceptions."""
+    told = []
+    for fn in (leaves_passing, framegraft.compile(leaves_passing, backend="eager")):
+        with pytest.raises(KeyError) as caught:
+            fn(torch.ones(2))
+        told.append([name for name in names(caught.value) if name in ("leaves_passing", "passing", "__exit__")])
+    assert told[0] == told[1] == ["leaves_passing"]

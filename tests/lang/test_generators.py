@@ -230,3 +230,60 @@ def test_generator_over_a_deleted_variable_of_the_function_around(x):
         return next(it)
     except NameError as error:
         return type(error), error.args, x + 1
+
+
+def catching(log):
+    try:
+        yield 1
+    except KeyError as error:
+        log.append((type(error.__context__), error.__suppress_context__))
+        try:
+            yield 2
+        except KeyError as second:
+            log.append(second.__context__ is error)
+            raise LookupError from None
+
+
+@differential()
+def test_context_of_what_is_thrown(x):
+    """Only what the generator itself handles becomes a context; close() raises as anything does."""
+    log = []
+    try:
+        raise ArithmeticError
+    except ArithmeticError:
+        for started in (False, True):
+            g = catching(log)
+            if started:
+                next(g)
+            try:
+                log.append(g.throw(KeyError))
+                g.throw(KeyError)
+            except Exception as error:
+                log.append((type(error), type(error.__context__), type(error.__cause__)))
+        finished = iter(i for i in ())
+        list(finished)
+        try:
+            finished.throw(KeyError)
+        except KeyError as error:
+            log.append(error.__context__)
+    return log, x + 1
+
+
+def closing(log):
+    try:
+        yield
+    except GeneratorExit as error:
+        log.append(type(error.__context__))
+        return 5
+
+
+@differential()
+def test_context_of_a_close(x):
+    log = []
+    g = closing(log)
+    next(g)
+    try:
+        raise ArithmeticError
+    except ArithmeticError:
+        log.append(g.close())
+    return log, x + 1

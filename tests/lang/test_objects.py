@@ -395,3 +395,60 @@ def test_properties_without_a_setter(x, obj):
         except AttributeError as error:
             found.append(str(error))
     return x + 1, found
+
+
+class Failing:
+    """A descriptor that is not there for some."""
+
+    def __get__(self, obj, owner):
+        raise AttributeError("no")
+
+
+class FallsBack:
+    failing = Failing()
+
+    def __getattribute__(self, name):
+        return object.__getattribute__(self, name)
+
+    def __getattr__(self, name):
+        if name == "never":
+            raise AttributeError("never")
+        return "made", name
+
+
+class FallsBackPlainly:
+    failing = Failing()
+
+    def __getattr__(self, name):
+        return "made", name
+
+
+@differential(lambda: (torch.ones(2), FallsBack(), FallsBackPlainly()))
+def test_fallback_of_both_look_ups(x, both, plain):
+    try:
+        found = both.absent, both.failing, plain.absent, plain.failing, getattr(both, "never", None)
+    except AttributeError as error:
+        found = error.args
+    return found, x + 1
+
+
+class HasDict:
+    fixed = 5
+
+
+class HasSlots:
+    __slots__ = ("slot",)
+    fixed = 5
+
+
+@differential(lambda: (torch.ones(2), [HasDict(), HasSlots(), object()]))
+def test_attributes_that_cannot_be_changed(x, objects):
+    told = []
+    for obj in objects:
+        for act in (getattr, lambda obj, name: setattr(obj, name, 1), delattr):
+            for name in ("fixed", "nowhere"):
+                try:
+                    act(obj, name)
+                except AttributeError as error:  # in the words, and with the attributes, that the running CPython gives it
+                    told.append((error.args, error.name, error.obj is obj))
+    return x + 1, told

@@ -236,3 +236,36 @@ def test_builtins(x):
         all([]),
         callable(len),
     )
+
+
+@differential(build=True)
+def test_what_a_function_with_a_cache_does():
+    """Its body runs where eager mode runs it, and again when the cache has been cleared."""
+    worked: list = []
+
+    @functools.lru_cache(maxsize=4)
+    def noted(n, log=None, *, k=1):
+        worked.append(n)
+        return n * k
+
+    @functools.lru_cache(typed=True)
+    def tensor(n):
+        return torch.arange(n) + 1.0
+
+    @functools.lru_cache(maxsize=None)
+    def recursive(n):
+        return n if n < 2 else recursive(n - 1) + 1
+
+    def run(x):
+        worked.append("before")
+        y = x * noted(2, k=3) + noted(2, k=3)
+        worked.append("between")
+        unused = noted(5)  # noqa: F841 - it is called all the same
+        recursive(6)
+        sizes = noted.cache_info().currsize, recursive.cache_info().currsize
+        if len(worked) % 2:
+            noted.cache_clear()
+            recursive.cache_clear()
+        return y, list(worked), sizes, tensor(3) + y[0], tensor(3.0) is tensor(3.0)
+
+    return run

@@ -233,3 +233,12 @@ def test_strides_of_dimensions_of_size_one(x, y):
     x = x.transpose(0, 1)
     results = x, x.relu(), x + 1, x.clone(), x > 0, x * y, x.exp(), torch.where(x > 0, x, y)
     return [t.stride() for t in results], [t.stride(0) for t in results], [t.stride(-2) for t in results], [t.stride(dim=2) for t in results]
+
+
+@differential(lambda: (torch.arange(42.0).reshape(1, 7, 6), torch.ones(6)), graphs=1)
+def test_strides_of_views_with_dimensions_of_size_one(x, y):
+    z = (y * 2).view(1, 6, 1)
+    w = (x + 1).transpose(0, 1)[:, 0].unsqueeze(1)
+    views = x.transpose(0, 1), x[:, None, 1:2], z, z.expand(3, 6, 1), z.permute(2, 0, 1), z.select(0, 0), *z.split(2, dim=1), w
+    chunked = z.as_strided((1, 2, 3), (z.stride(0), z.stride(1) * 3, z.stride()[1]))
+    return [v.stride() for v in views], chunked, w.stride(1)

@@ -119,6 +119,7 @@ FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssiz
 PyObject *fg_handle(PyObject *self, PyObject *exception);
 PyObject *fg_unhandle(PyObject *self, PyObject *before);
 PyObject *fg_as_three(PyObject *self, PyObject *exception);
+PyObject *fg_as_handled(PyObject *self, PyObject *exception);
 PyObject *fg_load_cell(PyObject *self, PyObject *args);
 #endif
 

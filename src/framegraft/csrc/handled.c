@@ -40,6 +40,16 @@ PyObject *fg_as_three(PyObject *self, PyObject *exception)
     return Py_BuildValue("(OON)", Py_TYPE(exception), exception, trace ? trace : Py_NewRef(Py_None));
 }
 
+/* The same of one that goes on as its handler got it: with the traceback of that time, which a context manager into whose
+   generator it was thrown has lengthened since. */
+PyObject *fg_as_handled(PyObject *self, PyObject *exception)
+{
+    _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
+    if (item->exc_value != exception || !item->exc_traceback)
+        return fg_as_three(self, exception);
+    return PyTuple_Pack(3, Py_TYPE(exception), exception, item->exc_traceback);
+}
+
 /* (cell, name): what LOAD_DEREF does. */
 PyObject *fg_load_cell(PyObject *self, PyObject *args)
 {

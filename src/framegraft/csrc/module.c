@@ -48,6 +48,7 @@ static PyMethodDef methods[] = {
     {"handle", fg_handle, METH_O, "The exception is being handled from now on; gives what was before."},
     {"unhandle", fg_unhandle, METH_O, "Back to what handle() gave."},
     {"as_three", fg_as_three, METH_O, "(type, value, traceback) of an exception."},
+    {"as_handled", fg_as_handled, METH_O, "The same of the exception being handled, with the traceback that its handler got."},
     {"load_cell", fg_load_cell, METH_VARARGS, "load_cell(cell, name): what is in it, or an UnboundLocalError."},
 #endif
     {NULL, NULL, 0, NULL}};

@@ -35,7 +35,7 @@ from .items import (
     Unpacked,
     as_expr,
 )
-from .stores import emit, finish_import, store
+from .stores import emit, finish_import, note_pushed, store
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
 
@@ -317,7 +317,7 @@ def copy(w: Any, inst: Any, stack: list, out: Any) -> None:
 
 def swap(w: Any, inst: Any, stack: list, out: Any) -> None:
     if not w.parallel:
-        w.pushed = stack[w.floor :]
+        note_pushed(w, stack[w.floor :])
     stack[-inst.arg], stack[-1] = stack[-1], stack[-inst.arg]
 
 

@@ -110,6 +110,15 @@ class _Keys(Item):
         self.count = count
 
 
+class _Values(Item):
+    """The tuple of a class's attributes or a mapping's values, where CPython 3.10 takes them from it one by one."""
+
+    __slots__ = ("values",)
+
+    def __init__(self, values: list[Subject]) -> None:
+        self.values = values
+
+
 def unknown(what: str = "") -> DecompileError:
     return DecompileError("a pattern of unknown shape" + what)
 
@@ -177,6 +186,8 @@ class PatternReader:
             return self.keys(i, stack)
         elif op == "BUILD_MAP":
             return self.rest(i, stack)
+        elif isinstance(top, _Values):
+            self.on_values(op, arg, stack)
         elif not isinstance(top, Subject):
             if op != "POP_TOP" or not isinstance(top, _Keys):
                 raise unknown(f": {op}")
@@ -234,6 +245,8 @@ class PatternReader:
                 left.subject.starred = fn is operator.ge
                 left.subject.size = number + (fn is operator.ge)
             stack.append(_Test())
+        elif isinstance(left, _Values) and fn is operator.getitem and isinstance(right, ast.Constant):
+            stack.append(left.values[right.value])  # type: ignore[index]
         elif not isinstance(left, Subject):
             raise unknown()
         elif fn is operator.getitem:
@@ -280,42 +293,61 @@ class PatternReader:
         if tuple(self.g.ops[i : i + len(ops)]) != ops:
             raise unknown()
 
+    def on_values(self, op: str, arg: Any, stack: list[Any]) -> None:
+        if op == "COPY" and arg == 1:
+            stack.append(_Values(stack[-1].values))
+        elif op == "POP_TOP":
+            stack.pop()
+        else:
+            raise unknown(f": {op}")
+
+    def found(self, i: int, values: list[Subject], stack: list[Any]) -> int:
+        """Behind the jump at ``i`` of a pattern that has found its attributes or values: a tuple, unpacked at once since 3.11."""
+        self.fails.append(self.g.raw_target(i))
+        if self.g.ops[i + 1] == "UNPACK_SEQUENCE":
+            stack += values[::-1]
+            return i + 2
+        stack.append(_Values(values))
+        return i + 1
+
     def class_pattern(self, i: int, count: int, stack: list[Any]) -> int:
         names, cls, subject = stack.pop(), stack.pop(), stack.pop()
-        self.expect(i + 1, "COPY", "POP_JUMP_IF", "UNPACK_SEQUENCE")
+        self.expect(i + 1, "COPY", "POP_JUMP_IF")
         if not isinstance(names, ast.Tuple) or not isinstance(subject, Subject):
             raise unknown()
         attributes = [name.value for name in names.elts if isinstance(name, ast.Constant)]
         values = [Subject() for _ in range(count + len(attributes))]
         self.shape(subject, "class", (as_expr(cls), attributes, values))
         subject.parent = None
-        self.fails.append(self.g.raw_target(i + 2))
-        stack += values[::-1]
-        return i + 4
+        return self.found(i + 2, values, stack)
 
     def keys(self, i: int, stack: list[Any]) -> int:
         keys, subject = stack.pop(), stack[-1]
-        self.expect(i + 1, "COPY", "POP_JUMP_IF", "UNPACK_SEQUENCE")
+        self.expect(i + 1, "COPY", "POP_JUMP_IF")
         if not isinstance(keys, ast.Tuple) or not isinstance(subject, Subject) or subject.shape != "mapping":
             raise unknown()
         values = [Subject() for _ in keys.elts]
         subject.data = list(keys.elts), values, None
-        self.fails.append(self.g.raw_target(i + 2))
         stack.append(_Keys(len(values)))
-        stack += values[::-1]
-        return i + 4
+        return self.found(i + 2, values, stack)
 
     def rest(self, i: int, stack: list[Any]) -> int:
         """``**rest``: a copy of the mapping out of which the keys are deleted."""
         keys, subject = stack.pop(), stack.pop()
         if not isinstance(keys, _Keys) or not isinstance(subject, Subject) or subject.shape != "mapping":
             raise unknown()
-        self.expect(i, "BUILD_MAP", "SWAP", "DICT_UPDATE", "UNPACK_SEQUENCE", *(("COPY", "SWAP", "DELETE_SUBSCR") * keys.count))
+        without = ("UNPACK_SEQUENCE", *(("COPY", "SWAP", "DELETE_SUBSCR") * keys.count))
         made = Subject()
         subject.data = *subject.data[:2], made
-        subject.parent = None
+        if self.g.ops[i + 1] == "COPY":  # 3.10 keeps the subject
+            without = ("BUILD_MAP", "COPY", "DICT_UPDATE", "SWAP", *without)
+            stack.append(subject)
+        else:
+            without = ("BUILD_MAP", "SWAP", "DICT_UPDATE", *without)
+            subject.parent = None
+        self.expect(i, *without)
         stack.append(made)
-        return i + 4 + 3 * keys.count
+        return i + len(without)
 
     # -- copies: of the case's subject, for ``as``, for an element, for alternatives
 

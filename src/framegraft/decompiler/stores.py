@@ -100,9 +100,7 @@ def _store_parallel(w: Any, value: Any, target: ast.expr, stack: list, out: list
     if out is None:
         emit(out, ast.Pass())
     if not w.parallel:
-        ready = [*stack[w.floor :], value]
-        if {id(item) for item in ready} != {id(item) for item in w.pushed}:
-            w.pushed = ready  # no SWAP before the stores
+        note_pushed(w, [*stack[w.floor :], value])
     w.parallel.append((target, value))
     if len(stack) > w.floor:
         return
@@ -113,6 +111,12 @@ def _store_parallel(w: Any, value: Any, target: ast.expr, stack: list, out: list
     targets = ast.Tuple([pair[0] for pair in pairs], STORE)
     values = ast.Tuple([as_expr(pair[1]) for pair in pairs], ast.Load())
     emit(out, ast.Assign([targets], values, lineno=0))
+
+
+def note_pushed(w: Any, items: list) -> None:
+    """Notes in which order the values of a parallel assignment are pushed: as they lie in front of the first SWAP, if any."""
+    if {id(item) for item in items} != {id(item) for item in w.pushed}:
+        w.pushed = items
 
 
 def _store_import(w: Any, value: Any, target: ast.expr, stack: list, out: list | None) -> None:

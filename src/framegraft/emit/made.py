@@ -13,6 +13,7 @@ from .tracebacks import Function
 def new_exception(cls: type[BaseException], args: tuple, attrs: dict, cause: Any, context: Any, trace: tuple) -> BaseException:
     """Called by transformed code: an exception that the trace made.
 
+    context: MISSING for what the calling frame's callers handle.
     trace: where it was raised and what it passed, innermost first: (code, line); None is the calling frame's code.
     """
     made = cls.__new__(cls, *args)
@@ -21,7 +22,7 @@ def new_exception(cls: type[BaseException], args: tuple, attrs: dict, cause: Any
         if isinstance(init, types.WrapperDescriptorType):  # the one written in C: StopIteration's keeps ``value``
             init(made, *args)
             break
-    complete_exception(made, attrs, cause, sys.exc_info()[1] if context is None and trace else context)
+    complete_exception(made, attrs, cause, sys.exc_info()[1] if context is MISSING and trace else context)
     here = sys._getframe(1)
     for code, line in trace:  # the interpreter relies on a caught exception having a traceback
         frame = here if code is None else Function.of(code).frame()
@@ -39,7 +40,7 @@ def complete_exception(made: BaseException, attrs: dict, cause: Any, context: An
             made.__dict__[name] = value
     if cause is not MISSING:
         BaseException.__setattr__(made, "__cause__", cause)
-    if context is not None:
+    if context is not MISSING:
         BaseException.__setattr__(made, "__context__", context)
 
 

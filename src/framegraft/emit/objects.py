@@ -237,7 +237,7 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
     if cyclic:
         cg.op("BUILD_MAP", 0)
         cg.load_object(MISSING)
-        cg.op("LOAD_CONST", None)
+        cg.load_object(MISSING)
     else:
         _references(cg, t)
     root = cg.state.root.code
@@ -258,7 +258,7 @@ def _references(cg: Codegen, t: ExceptionVariable) -> None:
         cg.load_object(MISSING)
     else:
         cg.load(t.cause)
-    if t.context is None:
-        cg.op("LOAD_CONST", None)
+    if t.context is None:  # what is handled where the trace began, if it has been raised
+        cg.load_object(MISSING)
     else:
         cg.load(t.context)

@@ -21,7 +21,7 @@ from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - 
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, live_at, resume_code
-from .tracebacks import Function, Passages
+from .tracebacks import Caught, Function, Passages
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
@@ -71,6 +71,7 @@ class Segment:
         self.breaks = False
         self.runs_anew = False  # where the graph fails, the frame may run in eager mode from its start
         self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
+        self.caught: list[Caught] = []  # handlers
         self.resumed: list[tuple[str, int]] = []  # resume functions, in the order of their calls: (name, level of their frame)
 
     # -- a finished trace
@@ -89,7 +90,10 @@ class Segment:
         callers = [(Function.of(frame.code), frame.line()) for frame in self.frames[1:]]
         plan = self.rescue[1] if self.rescue is not None else None
         anew = plan.code if isinstance(plan, rescue.Plan) else None
-        return Passages(Function.of(self.root.code), self.graph_name, names, list(levels), callers, anew)
+        made = Passages(Function.of(self.root.code), self.graph_name, names, list(levels), callers, anew)
+        for caught in self.caught:
+            caught.passages = made
+        return made
 
     def seal(self, compile_graph: Any) -> list[Instruction]:
         """The instructions. The graph is compiled only here, when everything else is known to work.
@@ -254,6 +258,7 @@ class Segment:
             for name in left:  # some are gone already, depending on which call has failed
                 cg.op("LOAD_CONST", None)
                 cg.op("STORE_FAST", name)
+            self._mend(part)
             mine.append(self._handle(part, handler))
             for call in calls:
                 if call is not None:
@@ -264,6 +269,16 @@ class Segment:
         cg.op("RETURN_VALUE")
         for leave, to in leaving:
             leave.target = cg.out[to]
+
+    def _mend(self, part: Part) -> None:
+        """A handler of the part's frame sees the traceback that the frame would see."""
+        cg = self.cg
+        self.caught.append(Caught(part.level))
+        cg.op("STORE_FAST", "__failure")
+        cg.load_object(self.caught[-1])
+        cg.op("LOAD_FAST", "__failure")
+        cg.op("DELETE_FAST", "__failure")
+        cg.call(1)
 
     def _leave(self, part: Part) -> list[str]:
         """The rest of an inner frame has returned: deletes what it kept until then, and gives the names."""

@@ -85,27 +85,46 @@ class Passages:
         """Put the error's traceback right. ``ran``: the transformed code that it has left; None where only the graph was called."""
         if ran is not None and ran.co_filename != self.function.filename:
             return  # a file that is stepped through
-        own, trace = None, error.__traceback__
+        own, trace, around = None, error.__traceback__, True
         while trace is not None:
             code, frame = trace.tb_frame.f_code, trace.tb_frame
-            if code is ran and (own is None or own.tb_frame is frame):
-                own = trace
-            elif code not in AROUND:
+            if around and code is ran and (own is None or own.tb_frame is frame):
+                own, around = trace, False
+            elif code in AROUND:
+                around = True
+            else:
                 break
             trace = trace.tb_next
         if trace is not None and trace.tb_frame.f_code is self.anew:
             error.__traceback__ = trace
+            return
+        if own is not None and trace is not None and self._is_mine(trace) and _raises_again(ran, own.tb_lasti):
+            error.__traceback__ = trace  # from the line that it came from first
             return
         came_from = GRAPH if ran is None else None if own is None else self._call_at(ran, own.tb_lasti)
         if trace is None or came_from is None:
             error.__traceback__ = own or trace  # an instruction of the program; others have raised the error again
         elif came_from == GRAPH:
             error.__traceback__ = self._out_of_graph(own, trace)
-        elif came_from == 0 and Function.of(trace.tb_frame.f_code)[:2] == self.function[:2]:
+        elif came_from == 0 and self._is_mine(trace):
             error.__traceback__ = trace
         elif own is not None:
             between = [(function.frame(), line) for function, line in self.callers[: max(came_from - 1, 0)]]
             error.__traceback__ = chained([(own.tb_frame, own.tb_lineno), *between], trace)
+
+    def caught(self, error: BaseException, level: int) -> None:
+        """As ``mend``, for an error that a handler is about to catch, in the frame ``level`` calls below this one."""
+        own = error.__traceback__
+        if own is None or own.tb_next is None or own.tb_frame.f_code.co_filename != self.function.filename:
+            return
+        came_from = self._call_at(own.tb_frame.f_code, own.tb_lasti)
+        if came_from is not None and came_from > 0:
+            between = [(function.frame(), line) for function, line in self.callers[max(level - 1, 0) : came_from - 1]]
+            places = between if level else [(own.tb_frame, own.tb_lineno), *between]
+            error.__traceback__ = chained(places, own.tb_next)
+
+    def _is_mine(self, trace: TracebackType) -> bool:
+        return Function.of(trace.tb_frame.f_code)[:2] == self.function[:2]
 
     def _out_of_graph(self, own: TracebackType | None, trace: TracebackType) -> TracebackType:
         frame = own.tb_frame if own is not None else self.function.frame()
@@ -141,6 +160,26 @@ class Passages:
             if inst.op == "CALL":
                 loaded = None
         return offsets, calls
+
+
+class Caught:
+    """Called by transformed code with what a handler is about to catch, in the frame ``level`` calls below that code's."""
+
+    __name__ = "caught"
+    passages: Passages
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def __call__(self, error: BaseException) -> BaseException:
+        self.passages.caught(error, self.level)
+        return error
+
+
+def _raises_again(code: CodeType | None, offset: int) -> bool:
+    """Whether the instruction raises what its frame handles: that adds nothing to a traceback."""
+    inst = next((i for i in decode(code) if i.offset == offset), None) if code is not None else None
+    return inst is not None and (inst.op == "RERAISE" or inst.op == "RAISE_VARARGS" and inst.arg == 0)
 
 
 def chained(places: list[tuple[FrameType, int]], trace: TracebackType | None) -> TracebackType:

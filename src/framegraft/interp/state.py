@@ -13,7 +13,7 @@ from ..errors import GraphBreak, Place, format_stack
 from ..model.dispatch import specialised
 from ..model.guards import GuardSet
 from ..model.source import Source
-from ..model.value import MISSING, ConstantVariable, ExceptionVariable, LazyVariable, VariableTracker
+from ..model.value import MISSING, NONE, ConstantVariable, ExceptionVariable, LazyVariable, VariableTracker
 
 
 class GlobalScope:
@@ -177,7 +177,7 @@ def set_context(state: TraceState, value: VariableTracker) -> None:
     step = False
     while isinstance(link, ExceptionVariable) and link.context is not None:
         if link.context is value:
-            link.context = None
+            link.context = NONE
             break
         link = link.context
         if link is slow:  # a cycle that the program has made

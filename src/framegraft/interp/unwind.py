@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .._native import type_name
+from ..bytecode import VERSION
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
@@ -26,13 +27,15 @@ from .words import no_manager
 class PreviousException(VariableTracker):
     """What PUSH_EXC_INFO saved: the stack item that POP_EXCEPT restores.
 
-    ``current`` is the handled exception; ``active`` until POP_EXCEPT, though the item may stay on the stack after it.
+    ``current`` is the handled exception, ``trace`` the traceback that it came with; ``active`` until POP_EXCEPT, though the item
+    may stay on the stack after it.
     """
 
-    __slots__ = ("current", "active")
+    __slots__ = ("current", "trace", "active")
 
     def __init__(self, current: VariableTracker) -> None:
         self.current = current
+        self.trace = list(current.trace) if isinstance(current, ExceptionVariable) else []
         self.active = True
         self.source = None
 
@@ -42,7 +45,7 @@ def raise_varargs(tx: Tx, inst: Instruction) -> None:
     if inst.arg == 0:
         if not tx.state.exceptions:
             raise GraphBreak("raised_exception", "bare raise of an exception that is handled outside of the trace")
-        raise _raised(tx, tx.state.exceptions[-1])
+        raise _raised(tx, _as_it_came(tx, tx.state.exceptions[-1]))
     cause = tx.pop() if inst.arg == 2 else None
     value = _instance(tx, tx.pop())
     if not isinstance(value, ExceptionVariable):
@@ -104,7 +107,18 @@ def _matches(tx: Tx, cls: type, match: VariableTracker) -> bool:
 
 @rule("RERAISE")
 def reraise(tx: Tx, inst: Instruction) -> None:
-    raise _raised(tx, tx.pop())
+    value = tx.pop()
+    raise _raised(tx, value if inst.arg == 1 else _as_it_came(tx, value))  # with 1, it is one that its handler raised
+
+
+def _as_it_came(tx: Tx, value: VariableTracker) -> VariableTracker:
+    """The exception being handled, to be raised again; with the traceback that its handler got, where CPython keeps that."""
+    if VERSION.keeps_tracebacks and isinstance(value, ExceptionVariable):
+        items = (item for frame in reversed(tx.state.frames) for item in reversed(frame.stack) if isinstance(item, PreviousException))
+        handled = next((item for item in items if item.active), None)
+        if handled is not None and handled.current is value:
+            value.trace = list(handled.trace)
+    return value
 
 
 @rule("BEFORE_WITH")

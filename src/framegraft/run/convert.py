@@ -24,6 +24,7 @@ from ..interp import frame as frames
 from ..interp.frame import origin_of
 from ..native.calibrate import ensure_calibrated
 from ..semantics import (  # noqa: F401 - handlers register themselves
+    cached,
     calls,
     class_checks,
     constructors,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import collections
 import functools
-import logging
 import operator
 import types
 import weakref
@@ -44,7 +43,8 @@ from .hashed import payload_of
 from .inlining import Args, Kwargs, bind_arguments, run_inline
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
-WEAKREF: list[Any] = []  # set by functions.py, which builds on this file
+WEAKREF: list[Any] = []  # set by library.py, which builds on this file
+CACHED: list[Any] = []  # set by cached.py, as well
 
 
 def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -101,7 +101,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
         if issubclass(type(value), types.BuiltinFunctionType):
             return _builtin_function(tx, value, args, kwargs)
         if type(value) is functools._lru_cache_wrapper:
-            return _call_cached(tx, fn, value, args, kwargs)
+            return CACHED[0](tx, fn, value, args, kwargs)
         if type(value) is weakref.ref and not args and not kwargs:
             return WEAKREF[0](tx, fn)
         if issubclass(type(value), functools.partial):
@@ -128,47 +128,6 @@ def _call_instance(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, wait
         raise unknown(f"a {fn.cls.__name__} called", fn.cls.__module__)
     tx.state.waiting = waiting
     return call(tx, method, args, kwargs)
-
-
-class _CachedCall:
-    """Accessor: what a ``functools.cache``d function gives for constants."""
-
-    def __init__(self, fn: Any, args: list, kwargs: dict) -> None:
-        self.args = args
-        self.kwargs = kwargs
-        self.__name__ = f"{fn.__name__}[cached]"
-
-    def __call__(self, fn: Any) -> Any:
-        return fn(*self.args, **self.kwargs)
-
-
-def _cache_argument(tx: Any, tracker: VariableTracker) -> Any:
-    tracker = specialised(tracker)
-    if type(tracker) is ConstantVariable:
-        return tracker.value
-    if isinstance(tracker, ObjectVariable) and tracker.source is not None and issubclass(type(tracker.value), CACHE_ARGUMENTS):
-        tx.state.guards.pin(tracker.source, tracker.value)
-        return tracker.value
-    raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
-
-
-# Objects that live as long as the program: an entry may keep them.
-CACHE_ARGUMENTS = (type, types.FunctionType, types.ModuleType, logging.Logger)
-
-
-def _call_cached(tx: Any, fn: ObjectVariable, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """A cached function is asked, now and by the guards, as the program would ask it: its answers come from its cache."""
-    args, kwargs = realize_all(tx, args, kwargs)
-    if fn.source is None:
-        raise GraphBreak("unknown_c_function", "a function with a cache, made in the trace")
-    plain = [_cache_argument(tx, a) for a in args]
-    named = {k: _cache_argument(tx, v) for k, v in kwargs.items()}
-    ask = _CachedCall(value, plain, named)
-    try:
-        answer = ask(value)
-    except Exception as error:
-        raise GraphBreak("raised_exception", f"{value.__name__}() raised {type(error).__name__}") from None
-    return LazyVariable(answer, fn.source.child("PYCALL", ask))
 
 
 def _call_partial(tx: Any, fn: ObjectVariable, value: functools.partial, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:

@@ -89,7 +89,7 @@ def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value
         if name == "__cause__":
             obj.cause = value
         else:
-            obj.context = None if is_none else value
+            obj.context = value
     elif isinstance(found, property) and found.fset is not None:
         calls.call(tx, wrap_pinned(tx, found.fset), [obj, value], {})
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import functools
 import types
+from collections.abc import Callable
 from typing import Any
 
 from .. import _native
@@ -54,7 +55,7 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
     cls = obj.cls
     getattribute = lookup.mro_lookup(tx, cls, "__getattribute__")
     if isinstance(getattribute, types.FunctionType):
-        return calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {})
+        return _or_fallback(tx, obj, name, lambda: calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {}))
     if cls in (types.UnionType, types.GenericAlias) and obj.source is not None and name in ("__args__", "__origin__", "__parameters__"):
         if cls is not types.UnionType:
             tx.state.guards.pin(obj.source, obj.value)
@@ -82,25 +83,27 @@ def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = T
         return instance_dict(tx, obj)
     if on_class is not MISSING:
         lookup.guard_kind(tx, cls, name, on_class)
-    if on_class is not MISSING and lookup.is_data(tx, kind):
-        try:
-            return bind(tx, on_class, obj, cls, name)
-        except UserRaise as raised:
-            found = MISSING
-            if fallback and issubclass(raised.value.python_type(), AttributeError):
-                found = _fallback(tx, obj, name)
-            if found is MISSING:
-                raise
-            return found  # type: ignore[return-value]
-    own = instance_dict_attr(tx, obj, name)
+    own = MISSING if on_class is not MISSING and lookup.is_data(tx, kind) else instance_dict_attr(tx, obj, name)
     if own is not MISSING:
         return own
     if on_class is not MISSING:
-        return bind(tx, on_class, obj, cls, name)
+        return _or_fallback(tx, obj, name, lambda: bind(tx, on_class, obj, cls, name), fallback)
     found = _fallback(tx, obj, name) if fallback else MISSING
     if found is MISSING:  # the error is no variable here: its traceback would keep it, and the program's frames, alive
         raise lookup.attribute_error(obj, name)
     return found  # type: ignore[return-value]
+
+
+def _or_fallback(tx: Any, obj: ObjectVariable, name: str, look: Callable[[], VariableTracker], fallback: bool = True) -> VariableTracker:
+    """``__getattr__`` where the look-up raises AttributeError (CPython: slot_tp_getattr_hook)."""
+    try:
+        return look()
+    except UserRaise as raised:
+        missing = fallback and issubclass(raised.value.python_type(), AttributeError)
+        found = _fallback(tx, obj, name) if missing else MISSING
+        if found is MISSING:
+            raise
+        return found  # type: ignore[return-value]
 
 
 _CLASS_OF = object.__dict__["__class__"]

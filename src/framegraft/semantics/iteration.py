@@ -8,7 +8,7 @@ from typing import Any
 
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
-from ..interp.state import realize, user_error
+from ..interp.state import realize, set_context, user_error
 from ..model.dispatch import TENSOR
 from ..model.value import (
     NONE,
@@ -213,6 +213,9 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
         raise UserRaise(user_error(ValueError, "generator already executing"))
     if error is not None and not isinstance(error, ExceptionVariable):
         raise GraphBreak("raised_exception", "throw() of an exception made outside of the trace")
+    if error is not None and not error.raised:
+        error.raised = True  # throw() is no raise: only what the generator itself handles becomes a context (_PyErr_ChainStackItem)
+        error.context = error.context or NONE
     if generator.finished:
         if error is not None:
             raise UserRaise(error)
@@ -231,6 +234,8 @@ def resume(tx: Any, generator: GeneratorVariable, value: VariableTracker, error:
     tx.state.exceptions += generator.exceptions
     try:
         if error is not None:
+            if generator.exceptions:
+                set_context(tx.state, error)
             if not frame.handled(UserRaise(error)):
                 raise UserRaise(error)
         kind, result = frame.run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import UserRaise
-from ..interp.state import realize, user_error
+from ..interp.state import realize, set_context, user_error
 from ..model.dispatch import method
 from ..model.value import (
     NONE,
@@ -39,6 +39,23 @@ def iterator_next(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Va
     if item is None:
         raise UserRaise(user_error(StopIteration))
     return item
+
+
+def _returns() -> Any:
+    try:
+        yield
+    except GeneratorExit:
+        return 1
+
+
+def _close_gives() -> bool:
+    """Whether close() gives what the generator returns: since CPython 3.13."""
+    generator = _returns()
+    next(generator)
+    return generator.close() is not None
+
+
+_CLOSE_GIVES = _close_gives()
 
 
 def _generator_result(done: bool, value: VariableTracker) -> VariableTracker:
@@ -75,10 +92,14 @@ def generator_close(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -
     if obj.finished or not obj.started:
         obj.finished = True
         return NONE
+    leave = ExceptionVariable(GeneratorExit, [])
+    set_context(tx.state, leave)
     try:
-        iteration.resume(tx, obj, NONE, ExceptionVariable(GeneratorExit, []))
+        done, value = iteration.resume(tx, obj, NONE, leave)
     except UserRaise as raised:
         if issubclass(raised.value.python_type(), (GeneratorExit, StopIteration)):
             return NONE
         raise
+    if done:
+        return value if _CLOSE_GIVES else NONE
     raise UserRaise(user_error(RuntimeError, "generator ignored GeneratorExit"))

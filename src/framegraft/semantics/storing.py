@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 from .._native import type_name
@@ -86,22 +87,36 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
             return
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
     if not has_instance_dict(obj):
-        if on_class is not MISSING:
-            raise UserRaise(user_error(AttributeError, f"'{type_name(obj.cls)}' object attribute '{name}' is read-only"))
-        raise UserRaise(user_error(AttributeError, _NO_ROOM.format(cls=obj.cls.__name__, name=name)))
+        raise _refused(obj, name, _NO_ROOM if on_class is MISSING else _READ_ONLY)
     store_attr(tx, obj, name, value)
 
 
-def _no_room() -> str:
-    """What the running CPython says where an object without a ``__dict__`` gets an attribute that it has no slot for."""
+def _refusal(act: Callable[[Any], None], **namespace: Any) -> tuple[str, bool]:
+    """What the running CPython says of an attribute that cannot be set or deleted, and whether the error knows object and name."""
     try:
-        setattr(type("{cls}", (), {"__slots__": ()})(), "{name}", None)
+        act(type("{cls}", (), namespace)())
     except AttributeError as error:
-        return str(error)
-    raise AssertionError("an object without slots took an attribute")
+        return str(error), error.name is not None
+    raise AssertionError("an object let its attributes be changed")
 
 
-_NO_ROOM = _no_room()
+def _set(obj: Any) -> None:
+    setattr(obj, "{name}", None)
+
+
+def _delete(obj: Any) -> None:
+    delattr(obj, "{name}")
+
+
+_ATTRIBUTE = {"{name}": None, "__slots__": ()}
+_NO_ROOM, _READ_ONLY = _refusal(_set, __slots__=()), _refusal(_set, **_ATTRIBUTE)
+_GONE, _NONE_TO_DELETE, _NOT_TO_DELETE = _refusal(_delete), _refusal(_delete, __slots__=()), _refusal(_delete, **_ATTRIBUTE)
+
+
+def _refused(obj: ObjectVariable, name: str, words: tuple[str, bool]) -> UserRaise:
+    text, named = words
+    members: dict[str, VariableTracker] = {"name": constant(name), "obj": obj} if named else {}
+    return UserRaise(user_error(AttributeError, text.format(cls=type_name(obj.cls), name=name), **members))
 
 
 def has_instance_dict(obj: ObjectVariable) -> bool:
@@ -128,9 +143,9 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if isinstance(deleter, types.FunctionType) or (on_class is not MISSING and hasattr(type(on_class), "__set__")):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instances.instance_dict_attr(tx, obj, name) is MISSING:
-        if on_class is not MISSING and not has_instance_dict(obj):
-            raise UserRaise(user_error(AttributeError, f"'{type_name(obj.cls)}' object attribute '{name}' is read-only"))
-        raise lookup.attribute_error(obj, name)
+        if has_instance_dict(obj):
+            raise _refused(obj, name, _GONE)
+        raise _refused(obj, name, _NONE_TO_DELETE if on_class is MISSING else _NOT_TO_DELETE)
     if obj.namespace is not None and name not in obj.attrs:
         calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
         return

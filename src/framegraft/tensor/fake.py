@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorConverter, FakeT
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import shapes
+from . import kernels, shapes
 from .twin import twin
 
 
@@ -121,6 +121,7 @@ class CaptureMode(FakeTensorMode):
         known = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
         if known is not NotImplemented:
             return known
+        kernels.check(func, args, named)
         if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
             self.random = not _drops_nothing(func, args, named)
         kind = _IN_PLACE.get(func)

@@ -34,6 +34,7 @@ from . import numpy, subclasses, symbolic
 from .fake import FakeTensor
 from .policy import INT64
 from .running import note_errors, run_node
+from .strides import need_strides
 
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
 _GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
@@ -339,7 +340,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}
         if len(values) == len(args) and len(named) == len(kwargs):
             if name == "stride" and obj.source is None:
-                _need_strides(obj, [*values, *named.values()])
+                need_strides(obj, [*values, *named.values()])
             try:
                 return symbolic.wrap_value(getattr(obj.fake, name)(*values, **named))
             except (IndexError, TypeError, RuntimeError) as error:
@@ -364,14 +365,6 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         if other is not None:
             name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
-
-
-def _need_strides(obj: TensorVariable, dims: list) -> None:
-    """Strides of dimensions with one element or none say nothing of a tensor, and torch's fake kernels give others than its real ones."""
-    sizes = obj.fake.shape
-    asked = [sizes[d] for d in dims if type(d) is int and -len(sizes) <= d < len(sizes)] if dims and 0 not in sizes else sizes
-    if any(type(size) is int and size < 2 for size in asked):
-        raise GraphBreak("fake_tensor_failure", "stride() of a dimension with fewer than two elements, which only the real tensor tells")
 
 
 def _requires_already(obj: TensorVariable, args: list) -> bool:

@@ -14,8 +14,9 @@ from ...flow import NO_FALLTHROUGH, stack_depths, stack_effect
 from ...ir import ExceptionHandler, Instruction
 from ...verify import verify
 from ..placing import place
-from .decode import QUALNAMES, qualname
+from .decode import NAMING, qualname
 from .locate import line_table
+from .rawcode import shared
 from .tables import (
     APPLIED,
     BARE,
@@ -144,11 +145,7 @@ class _Lowering:
 
     def _change(self, to: Chain, depth: int) -> None:
         """Pop and set up blocks until they are ``to``, where the stack is ``depth`` deep."""
-        same = 0
-        for a, b in zip(self.now, to, strict=False):
-            if a != b:
-                break
-            same += 1
+        same = len(shared(self.now, to))
         for _ in self.now[same:]:
             self.put("POP_BLOCK")
         for block in to[same:]:
@@ -320,8 +317,7 @@ class _Lowering:
         if before.op == "LOAD_CONST" and inst.index and inst.index not in self.targets:
             self.put("LOAD_CONST", self.consts.add(qualname(before.arg)))
         else:
-            self.sequence([("DUP_TOP", 0), ("LOAD_CONST", id), ("ROT_TWO", 0), ("CALL_FUNCTION", 1),
-                           ("LOAD_CONST", QUALNAMES.__getitem__), ("ROT_TWO", 0), ("CALL_FUNCTION", 1)])
+            self.sequence(NAMING)
         self.put("MAKE_FUNCTION", inst.arg or 0)
         self._room(3)
 
@@ -429,8 +425,9 @@ class _Lowering:
 
     def _jump(self, inst: Instruction) -> None:
         target: Any = inst.target
-        if (target.index, self.now) not in self.entries:
-            self._change(self.chain(target.index), self.depths[target.index])
+        to = self.chain(target.index)
+        if (target.index, self.now) not in self.entries:  # on a way back, blocks are set up behind the jump
+            self._change(shared(self.now, to) if target.index <= inst.index else to, self.depths[target.index])
         self._jump_to(self._goal(target))
 
     def _jump_if(self, inst: Instruction) -> None:

@@ -7,11 +7,14 @@ from types import CodeType
 from typing import Any
 
 from ...ir import ExceptionHandler, Instruction
-from .rawcode import Block, RawCode, State
+from .rawcode import Block, RawCode, State, shared
 from .tables import APPLY, BARE, CELL, FORMATS, INTRINSICS, LOCAL, NAMED, NUMBERED, rotated
 
 _ASYNC_GENERATOR = 0x200  # CO_ASYNC_GENERATOR
 QUALNAMES: dict[int, str] = {}  # of code that functions are made of, by its id: 3.10 names the function, not its code
+NAMING: list[tuple[str, Any]] = [  # finds the name of code that is no constant, for MAKE_FUNCTION
+    ("DUP_TOP", 0), ("LOAD_CONST", id), ("ROT_TWO", 0), ("CALL_FUNCTION", 1),
+    ("LOAD_CONST", QUALNAMES.__getitem__), ("ROT_TWO", 0), ("CALL_FUNCTION", 1)]
 _NAMED: dict[int, weakref.ref[CodeType]] = {}
 
 
@@ -33,6 +36,10 @@ def name_code(code: CodeType, name: str) -> None:
             del QUALNAMES[key], _NAMED[key]
 
     QUALNAMES[key], _NAMED[key] = name, weakref.ref(code, forget)
+
+
+def leads_back(jump: Instruction) -> bool:
+    return jump.target is not None and jump.target.offset <= jump.offset
 
 
 class _Decoder:
@@ -101,6 +108,10 @@ class _Decoder:
         for index, name in enumerate(raw.ops):
             if name == "CALL_FUNCTION_KW":
                 found.add(index - 1)  # LOAD_CONST of the names
+            elif name == "MAKE_FUNCTION" and raw.ops[index - 1] != "LOAD_CONST":
+                if not raw.stands(index - len(NAMING), NAMING):
+                    raise ValueError(f"a function without a name at offset {raw.begins[index]}")
+                found.update(range(index - len(NAMING), index))
             elif name == "MAKE_FUNCTION":
                 found.add(index - 1)  # LOAD_CONST of the qualified name
                 code, qualified = (self.code.co_consts[raw.args[at]] for at in (index - 2, index - 1))
@@ -318,22 +329,28 @@ class _Decoder:
             made[blocks] = found
             return found
 
-        for at, blocks in covers:
-            self.out[at].handler = handler(blocks)
+        around = {id(self.out[at]): blocks for at, blocks in covers}
+        for inst, _ in self.jumps:
+            if inst.op == "JUMP" and leads_back(inst):
+                around[id(inst)] = shared(around.get(id(inst), ()), around.get(id(inst.target), ()))
+                inst.handler = handler(around[id(inst)])
+        for at, _ in covers:
+            self.out[at].handler = handler(around[id(self.out[at])])
         self._settle_jumps()
         self.out += todo
 
     def _settle_jumps(self) -> None:
         """Blocks are changed on the way to where a jump leads, before a JUMP or behind it: JUMPs have their target's handler.
 
-        One that is jumped to from under another handler, and so does nothing but change blocks, is skipped.
+        Those that lead back leave blocks before and enter others behind it, as one that ends a loop around a ``try`` statement
+        does. A JUMP that is jumped to from under another handler, and so does nothing but change blocks, is skipped.
         """
         jumps = [(inst, inst.target) for inst, _ in self.jumps if inst.target is not None]
         changed = True
         while changed:
             changed = False
             for inst, target in jumps:
-                if inst.op == "JUMP" and inst.handler is not target.handler:
+                if inst.op == "JUMP" and inst.handler is not target.handler and not leads_back(inst):
                     inst.handler, changed = target.handler, True
         for inst, target in jumps:
             seen = {target}

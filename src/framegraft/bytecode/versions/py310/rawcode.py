@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dis
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from .tables import ABSOLUTE, ENTRY, LASTI, MATCH, NO_FALLTHROUGH, OPCODES, RELATIVE, SEQUENCES, SETUPS, copy, rotated
 
@@ -25,6 +25,17 @@ class Block(NamedTuple):
     caught: bool
     full: bool
     lasti: bool
+
+
+T = TypeVar("T")
+
+
+def shared(blocks: tuple[T, ...], others: tuple[T, ...]) -> tuple[T, ...]:
+    """The outer blocks that both have."""
+    same = 0
+    while same < min(len(blocks), len(others)) and blocks[same] == others[same]:
+        same += 1
+    return blocks[:same]
 
 
 class State(NamedTuple):

@@ -1,7 +1,7 @@
 """CPython 3.10: opcodes by name, and which canonical operation each is.
 
 Exceptions that are being handled take three entries of 3.10's stack, and who handles them is told by blocks. Code that no
-compiler made may do with such an exception what it likes, so operations on it are encoded as small sequences around three
+compiler made may do with such an exception what it likes, so operations on it are encoded as small sequences around four
 functions of the native core, which see the exception as the one object it is (csrc/handled.c).
 """
 
@@ -60,6 +60,7 @@ BARE = frozenset((
 
 HANDLE, UNHANDLE, AS_THREE, LOAD_CELL = _native.handle, _native.unhandle, _native.as_three, _native.load_cell
 _THREE = [("LOAD_CONST", AS_THREE), ("ROT_TWO", 0), ("CALL_FUNCTION", 1), ("UNPACK_SEQUENCE", 3)]
+_AS_HANDLED = [("LOAD_CONST", _native.as_handled), *_THREE[1:]]  # with 1, the exception is one that its handler raised
 _BELOW_THREE = [("ROT_FOUR", 0), *[("POP_TOP", 0)] * 3]
 SEQUENCES: dict[Any, list[tuple[str, Any]]] = {
     ("PUSH_EXC_INFO", None): [("DUP_TOP", 0), ("LOAD_CONST", HANDLE), ("ROT_TWO", 0), ("CALL_FUNCTION", 1), ("ROT_TWO", 0)],
@@ -69,7 +70,7 @@ SEQUENCES: dict[Any, list[tuple[str, Any]]] = {
     # With GET_AWAITABLE, whose errors are worded by the operation before it.
     ("WITH_EXCEPT_START", 0): [("DUP_TOP", 0), *_THREE, ("WITH_EXCEPT_START", 0), ("GET_AWAITABLE", 0), *_BELOW_THREE],
     # How far down lasti lies is told for readers only: nothing of a frame's depends on it.
-    **{("RERAISE", n): [*_THREE, *[("NOP", 0)] * n, ("RERAISE", 0)] for n in (2, 1, 0)},
+    **{("RERAISE", n): [*three, *[("NOP", 0)] * n, ("RERAISE", 0)] for n, three in ((2, _AS_HANDLED), (1, _THREE), (0, _AS_HANDLED))},
 }
 # An exception alone, as canonical handlers begin with it, of the six entries that they begin with here.
 ENTRY: list[tuple[str, Any]] = [("POP_TOP", 0), ("ROT_TWO", 0), ("POP_TOP", 0), ("ROT_FOUR", 0), ("POP_EXCEPT", 0)]

@@ -1,0 +1,141 @@
+"""Tracebacks name each of the program's frames, though a break has interrupted some of them."""
+
+import traceback
+
+import pytest
+import torch
+
+import framegraft
+from framegraft import config
+
+seen: list = []
+
+
+def frames_of(error):
+    """(function, line) of this file's frames, outermost first."""
+    entries = traceback.extract_tb(error.__traceback__)
+    return [(entry.name, entry.lineno) for entry in entries if entry.filename == __file__ and entry.name != "ending"]
+
+
+def fails(x):
+    y = x + 1
+    framegraft.graph_break()
+    raise ValueError(y.sum())
+
+
+def middle(x, how):
+    y = x * 2
+    how(y)
+    return y + 1
+
+
+def plain(x):
+    return middle(x, fails)
+
+
+def finally_(x):
+    try:
+        z = middle(x, fails)
+    finally:
+        seen.append("finally")
+    return z
+
+
+def reraises(x):
+    try:
+        return middle(x, fails) + 1
+    except ValueError as error:
+        seen.append(frames_of(error))
+        raise
+
+
+def raises_another(x):
+    try:
+        return middle(x, fails) + 1
+    except ValueError as error:
+        raise TypeError from error
+
+
+def not_mine(x):
+    try:
+        return middle(x, lambda y: middle(y, fails))
+    except KeyError:
+        return x
+
+
+def raises_it_again(x):
+    try:
+        return middle(x, fails) + 1
+    except ValueError as error:
+        raise error
+
+
+def later(x):
+    middle(x, lambda y: framegraft.graph_break())
+    return fails(x)
+
+
+def handled(x):
+    try:
+        return not_mine(x)
+    except ValueError as error:
+        seen.append(frames_of(error))
+        return x + 1
+
+
+def raised_twice(x):
+    for _ in range(2):
+        try:
+            plain(x)
+        except ValueError as error:
+            seen.append(frames_of(error))
+    return reraises(x)
+
+
+def main(x, how):
+    y = x + 1
+    z = how(y)
+    return z + 1
+
+
+def ending(call, how):
+    seen.clear()
+    try:
+        call(torch.ones(2), how)
+    except Exception as error:  # noqa: BLE001 - what is compared
+        return frames_of(error), frames_of(error.__cause__) if error.__cause__ else None, list(seen)
+    return None, None, list(seen)
+
+
+@pytest.mark.parametrize("how", [plain, finally_, reraises, raises_it_again, raises_another, not_mine, later, handled, raised_twice])
+@pytest.mark.parametrize("force", [None, *range(0, 40, 5)])
+def test_every_frame_is_named(how, force):
+    expected = ending(main, how)
+    assert expected[0] or expected[2]
+    with config.patch(force_break_at=force):
+        compiled = framegraft.compile(main, backend="eager")
+        assert [ending(compiled, how) for _ in range(3)] == [expected] * 3
+
+
+def test_modules_are_named():
+    class Outer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.nn.Linear(3, 3)
+            self.calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return self.inner(x) + 1
+
+    def run(module):
+        with pytest.raises(RuntimeError) as caught:
+            call(module, torch.ones(3, dtype=torch.float64))
+        return [entry.name for entry in traceback.extract_tb(caught.value.__traceback__)], module.calls
+
+    def call(module, x):
+        return module(x)
+
+    expected = run(Outer())
+    call = framegraft.compile(call, backend="eager")
+    assert run(Outer()) == expected
