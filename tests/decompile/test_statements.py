@@ -433,6 +433,17 @@ def f():
     import collections.abc as c
     return p is path is os.path, j("a", "b") == "a" + s + "b", split is p.split, sys.maxsize > 1, c.Sized.__name__
 """, ["f()"]),
+    "closures that nothing reaches": ("""
+def f(x, y):
+    while True:
+        if x:
+            return x, y
+        x = len(say(y) or "a")
+
+    def inner():
+        return x, y
+    return inner
+""", ["f(0, 1)", "f(1, 2)"]),
     "patterns with rests and guards": ("""
 def f(subject, limit=1):
     match subject:
