@@ -269,3 +269,18 @@ def test_what_a_function_with_a_cache_does():
         return y, list(worked), sizes, tensor(3) + y[0], tensor(3.0) is tensor(3.0)
 
     return run
+
+
+class Scales:
+    @functools.lru_cache(maxsize=None)  # noqa: B019
+    def scale(self, n):
+        print("asked", n)
+        return n * 2
+
+
+SCALES = Scales()
+
+
+@differential(lambda: (torch.ones(2),))
+def test_method_with_a_cache(x):
+    return x * SCALES.scale(3) + SCALES.scale(3)

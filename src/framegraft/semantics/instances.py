@@ -172,7 +172,7 @@ _TUPLE_GETTER = type(collections.namedtuple("_Sample", "x").__dict__["x"])  # no
 def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner: Any = None) -> VariableTracker:
     """The descriptor protocol: what ``found``, an attribute of ``cls``, gives for the instance ``obj``."""
     kind = type(found)
-    if kind is types.FunctionType or kind is _native.CompiledFunction:
+    if kind is types.FunctionType or kind is _native.CompiledFunction or kind is functools._lru_cache_wrapper:
         return MethodVariable(wrap_pinned(tx, found), obj)
     if kind is staticmethod:
         return wrap_pinned(tx, found.__func__)
