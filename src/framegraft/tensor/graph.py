@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import enum
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,7 +68,7 @@ class OutputGraph:
 
     def propagating(self) -> Any:
         """The context in which an operation runs on fake tensors."""
-        return self.mode if self.symbols is None else self._with_symbols()
+        return _Unheard(self.mode if self.symbols is None else self._with_symbols())
 
     @contextlib.contextmanager
     def _with_symbols(self) -> Iterator[None]:
@@ -223,3 +224,29 @@ def placeholder_name(source: Source) -> str:
         name = name.replace(".", "_")  # the variable of an inlined comprehension
         return "self_" if name == "self" else name  # forward() of the graph has a self of its own
     return _OTHERS.sub("_", source.name).strip("_") or "t"
+
+
+class _Unheard:
+    """A context in which torch warns of nothing, and forgets nothing: the operation warns when it runs for real.
+
+    The filter is put in the list by hand: ``warnings.catch_warnings`` makes Python forget what it has shown already. torch's own
+    memory of what it warns of once is switched off.
+    """
+
+    _IGNORE = ("ignore", None, Warning, None, 0)
+
+    def __init__(self, context: Any) -> None:
+        self.context = context
+
+    def __enter__(self) -> None:
+        self.always = torch.is_warn_always_enabled()
+        torch.set_warn_always(True)
+        warnings.filters.insert(0, self._IGNORE)
+        self.context.__enter__()
+
+    def __exit__(self, *error: Any) -> Any:
+        try:
+            return self.context.__exit__(*error)
+        finally:
+            warnings.filters.remove(self._IGNORE)
+            torch.set_warn_always(self.always)
