@@ -1,7 +1,10 @@
 """Transformed code and resume functions: their source reads well, and behaves the same in their place."""
 
+import collections
+import gc
 import sys
 import textwrap
+import weakref
 
 import pytest
 import torch
@@ -10,7 +13,7 @@ import framegraft
 from framegraft.decompiler import _emitted, decompile
 from framegraft.decompiler.resumed import is_resume
 
-from .swap import recompiled
+from .swap import recompiled, swapping
 
 
 def say(*args):
@@ -386,3 +389,69 @@ def defined_for_others(x):
 def test_what_has_no_literal(fn, capsys):
     test_behaves(fn, (torch.ones(2),), "transformed", capsys)
     test_behaves(fn, (torch.ones(2),), "resumed", capsys)
+
+
+class Held:
+    """Something to refer to weakly."""
+
+
+def lets_go(x, kept):
+    held = Held()
+    kept.append(weakref.ref(held))
+    say("made")
+    try:
+        say("in")
+        raise KeyError(x.shape)
+    except KeyError as error:
+        say(type(error))
+    return x + 1
+
+
+def lets_go_of_a_callees(x, kept):
+    held = Held()
+    kept.append(weakref.ref(held))
+    say("made")
+    try:
+        fails(x)
+    except ValueError:
+        say("caught")
+    return x + 1
+
+
+def fails(x):
+    try:
+        say("fails")
+        raise KeyError(x.shape)
+    except KeyError as error:
+        say("again")
+        raise ValueError(error.args) from error
+
+
+@pytest.mark.parametrize("which", ["transformed", "resumed"])
+@pytest.mark.parametrize("fn", [lets_go, lets_go_of_a_callees])
+def test_exceptions_keep_no_frames(fn, which):
+    """What handles an exception lets go of it, and so of the frames that it passed."""
+    gc.disable()
+    try:
+        with swapping(which):
+            kept = []
+            framegraft.compile(fn, backend="eager")(torch.ones(2), kept)
+            assert kept[0]() is None
+    finally:
+        gc.enable()
+
+
+class Pair(collections.namedtuple("Pair", "left right")):
+    def swapped(self):
+        return Pair(self.right, self.left)
+
+
+def in_a_namespace_without_builtins(x):
+    return Pair(x, 1).swapped()
+
+
+@pytest.mark.parametrize("n", range(1, 25, 2))
+def test_names_that_nothing_can_import(n):
+    """``namedtuple`` makes a ``__new__`` whose globals lack ``__import__``."""
+    with swapping("transformed"), framegraft.config.patch(force_break_at=n):
+        assert framegraft.compile(in_a_namespace_without_builtins, backend="eager")(2) == (1, 2)

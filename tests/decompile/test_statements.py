@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import dis
 import types
 
 import pytest
@@ -432,6 +433,32 @@ def f():
     import collections.abc as c
     return p is path is os.path, j("a", "b") == "a" + s + "b", split is p.split, sys.maxsize > 1, c.Sized.__name__
 """, ["f()"]),
+    "closures that nothing reaches": ("""
+def f(x, y):
+    while True:
+        if x:
+            return x, y
+        x = len(say(y) or "a")
+
+    def inner():
+        return x, y
+    return inner
+""", ["f(0, 1)", "f(1, 2)"]),
+    "patterns with rests and guards": ("""
+def f(subject, limit=1):
+    match subject:
+        case {"a": [x, *rest], "b": Point(x=0, y=(1 | 2) as z), **others} if x and (t := len(rest)) < limit:
+            return x, rest, z, others, t
+        case {"a": x, **others} if x:
+            return x, others
+        case [_ as first, (1 | 2), *_] as whole if first:
+            return first, whole
+        case _ as anything if anything:
+            pass
+    match subject:
+        case _ as last:
+            return last
+""", ["f({'a': [1], 'b': Point(0, 2), 'c': 3})", "f({'a': [1, 2], 'b': Point(0, 2)})", "f({'a': 0})", "f([1, 2, 3])", "f([0, 2])", "f(5)"]),
     "raise": ("""
 def f(x):
     if x == 1:
@@ -544,3 +571,11 @@ def test_classes_that_methods_refer_to():
     for method in (Named.declared, Named.implied, Named.read):
         assert recompiled(method.__code__).co_freevars == ("__class__",)
     assert "nonlocal" not in decompile(Named.implied) + decompile(Named.read)
+
+
+def test_many_keywords_for_what_a_module_imports():
+    """The compiler packs them, because it knows that the name is imported. The function's own source does not say so."""
+    arguments = ", ".join(f"k{n}={n}" for n in range(16))
+    code = compile(f"import m\ndef f(a): return m.g(a, 1, {arguments})", "made", "exec").co_consts[2]
+    assert "CALL_FUNCTION_EX" in {inst.opname for inst in dis.get_instructions(code)}
+    assert recompiled(code).co_code == code.co_code

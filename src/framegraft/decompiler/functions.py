@@ -83,6 +83,11 @@ class Functions:
                 declared = 1
             else:
                 declared = 0
+            kept = sorted(set(code.co_cellvars).difference(*(inner.code.co_freevars for inner in self.nested.values())))
+            if kept and not self.is_comprehension and not self.is_expression:  # by functions that nothing reaches
+                names = ast.Tuple([ast.Name(self.name(n), ast.Load()) for n in kept], ast.Load())
+                nothing = ast.arguments([], [], None, [], [], None, [])
+                body.append(ast.If(ast.Constant(False), [ast.Expr(ast.Lambda(nothing, names))], []))
         else:
             declared = 0
         if not self.is_comprehension:

@@ -32,19 +32,31 @@ def inline(body: list[ast.stmt], names: set[str]) -> None:
                 del block[k]
 
 
-def let_go_of_errors(body: list[ast.stmt]) -> None:
-    """Where a frame ends with a call that gets an exception, its variable is cleared: the exception knows the frame, and would keep
-    it alive, and all frames that wait for it."""
+def let_go_of_errors(body: list[ast.stmt], names: set[str]) -> None:
+    """Where a call gets an exception for good, its variable is cleared: the exception knows the frame, and would keep it alive, and
+    all frames that wait for it. ``names``: variables that stand for entries of the stack. (A variable of an error is set before it is
+    used once, and compared only with None.)"""
+    nodes = [n for part in body for n in ast.walk(part)]
+    loads = collections.Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
+    tests = collections.Counter(n.left.id for n in nodes if isinstance(n, ast.Compare) and isinstance(n.left, ast.Name))
+    _let_go(body, names, {name for name, count in loads.items() if count - tests[name] == 1})
+
+
+def _let_go(body: list[ast.stmt], names: set[str], last: set[str]) -> None:
     for statement in body:
-        if isinstance(statement, ast.Return) and isinstance(statement.value, ast.Call):
-            args = statement.value.args
-            names = [n.id for n in ast.walk(statement.value) if isinstance(n, ast.Name)]
-            for at, arg in enumerate(args):
-                if isinstance(arg, ast.Name) and holds_error(arg.id) and names.count(arg.id) == 1:
-                    args[at] = taken_out(arg, arg.id)
-        elif isinstance(statement, ast.If):
-            let_go_of_errors(statement.body)
-            let_go_of_errors(statement.orelse)
+        if isinstance(statement, ast.If):
+            _let_go(statement.body, names, last)
+            _let_go(statement.orelse, names, last)
+        value = getattr(statement, "value", None)
+        if not isinstance(value, ast.Call):
+            continue
+        used = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
+        for at, arg in enumerate(value.args):
+            if not isinstance(arg, ast.Name) or used.count(arg.id) > 1:
+                continue
+            ends = isinstance(statement, ast.Return) and (arg.id in names or holds_error(arg.id))
+            if ends or arg.id in last and arg.id.startswith("__error_"):
+                value.args[at] = taken_out(arg, arg.id)
 
 
 def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:

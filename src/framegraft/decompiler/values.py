@@ -70,7 +70,7 @@ def local_name(node: Any) -> str | None:
 
 def holds_error(name: str | None) -> TypeGuard[str]:
     """Whether a variable of the engine's or the emitter's may hold an exception."""
-    return name is not None and name.startswith(("__error_", "__entry_", "___stack"))
+    return name is not None and name.startswith(("__error_", "__entry_", "__pushed_", "___stack"))
 
 
 
