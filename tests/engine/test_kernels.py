@@ -36,6 +36,8 @@ def zeros(spec):
 
 
 class Counted(torch.nn.Module):
+    seen: torch.Tensor
+
     def __init__(self):
         super().__init__()
         self.calls = 0

@@ -180,7 +180,7 @@ class Suspended:
         self.stack = frame.stack
         before = frame.instructions[frame.inst.index - 1] if started and frame.inst.op == "YIELD_VALUE" else None
         self.delegates = before is not None and before.op == "SEND" and before.place >= 0
-        if self.delegates:
+        if before is not None and self.delegates:
             self.place = before.place
         # Exceptions that the generator is handling; of each, whether it lies on the stack once more.
         self.handled = tuple(
