@@ -403,3 +403,27 @@ def test_truth_told_by_c_code(x, values):
         if not value:
             x = x + 1
     return out, x
+
+
+class Announced:
+    known: list = []
+
+    def __init_subclass__(cls, tag="none", **kwargs):
+        super().__init_subclass__(**kwargs)
+        Announced.known.append(tag)
+
+
+class FromKeys(dict):
+    @classmethod
+    def fromkeys(cls, keys, value=None):
+        return super().fromkeys(keys, value + 1)
+
+
+@differential(lambda: (torch.ones(2), "abc"))
+def test_class_methods_in_c_found_by_super(x, tag):
+    class Local(Announced, tag=tag):
+        pass
+
+    told = Announced.known[:]
+    Announced.known.clear()
+    return told, Local.__name__, FromKeys.fromkeys("ab", 1), x + 1

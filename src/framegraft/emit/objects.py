@@ -207,6 +207,12 @@ def _getter(cg: Codegen, t: GetterVariable) -> None:
 
 @builds(BuiltinMethodVariable)
 def _builtin_method(cg: Codegen, t: BuiltinMethodVariable) -> None:
+    if t.descriptor is not None:
+        cg.load_object(t.descriptor.__get__)
+        cg.op("LOAD_CONST", None)
+        cg.load(t.obj)
+        cg.call(2)
+        return
     cg.load(t.obj)
     cg.op("LOAD_ATTR", t.name)
 

@@ -294,13 +294,17 @@ class MethodVariable(VariableTracker):
 
 
 class BuiltinMethodVariable(VariableTracker):
-    """A method of a builtin type bound to a tracker: ``[].append``, ``x.sum``."""
+    """A method of a builtin type bound to a tracker: ``[].append``, ``x.sum``.
 
-    __slots__ = ("name", "obj")
+    ``descriptor``: of a class method that ``super()`` has found, which the class's own look-up may not find.
+    """
 
-    def __init__(self, name: str, obj: VariableTracker) -> None:
+    __slots__ = ("name", "obj", "descriptor")
+
+    def __init__(self, name: str, obj: VariableTracker, descriptor: Any = None) -> None:
         self.name = name
         self.obj = obj
+        self.descriptor = descriptor
         self.source = None
 
     def python_type(self) -> type:

@@ -146,6 +146,8 @@ def super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
                     return wrap_pinned(tx, getattr(base, name))
                 if isinstance(found, property):
                     return wrap_pinned(tx, found)
+                if isinstance(found, types.ClassMethodDescriptorType):
+                    return BuiltinMethodVariable(name, target, found)
                 if not isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
                     return instances.bind(tx, found, NONE, cls, name, owner=target)
             if isinstance(found, types.ClassMethodDescriptorType):
