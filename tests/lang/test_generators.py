@@ -1,8 +1,11 @@
 """Generators, yield from, coroutines driven by hand."""
 
+import gc
 import itertools
 
 import torch
+
+import framegraft
 
 from .differential import differential
 
@@ -351,3 +354,49 @@ def test_stop_iteration_thrown_in(x):
         except (RuntimeError, StopIteration) as error:  # 3.12 and later convert it only where the generator has begun
             log.append(type(error))
     return log, x + 1
+
+
+def told_at_the_end(log, n, name):
+    try:
+        yield from range(n)
+    finally:
+        log.append(name)
+
+
+@differential(lambda: (torch.ones(2), 3, []))
+def test_suspended_generators_die_in_the_order_of_their_variables(x, n, log):
+    first = told_at_the_end(log, 3, "first")
+    for i in first:
+        if i == 1:
+            break
+    second = told_at_the_end(log, n, "second")
+    for i in second:
+        if i == 1:
+            break
+    return x + i, log
+
+
+def test_a_capture_lets_go_of_arguments_at_once():
+    log: list = []
+
+    def waits(x, n):
+        first = told_at_the_end(log, 3, "first")
+        for i in first:
+            if i == 1:
+                break
+        second = told_at_the_end(log, n, "second")
+        for i in second:
+            if i == 1:
+                break
+        return x + i
+
+    compiled = framegraft.optimize("eager")(waits)
+    gc.collect()
+    gc.disable()
+    try:
+        for n in (2, 3, 4, 5):
+            log.clear()
+            compiled(torch.ones(2), n)
+            assert log == ["first", "second"], n
+    finally:
+        gc.enable()

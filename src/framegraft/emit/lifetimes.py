@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from ..bytecode.ir import Instruction
-from ..model.value import LazyVariable, VariableTracker
+from ..interp.letting_go import TELL_NOBODY, tells
+from ..model.value import MISSING, LazyVariable, VariableTracker
 from .codegen import children
 
 # Nobody can tell how long these live.
@@ -48,6 +49,14 @@ def _holds(name: str, tracker: VariableTracker, reached: Callable[[], set[int]])
     if source.access == "ARG":
         return source.key[1] == name or not issubclass(kind, _PLAIN)
     return not issubclass(kind, _KEPT_ELSEWHERE) and source.access != "CELL" and source.root().access not in ("STATE", "NONE", "FN")
+
+
+def tells_its_end(tracker: VariableTracker) -> bool:
+    """Whether the program is told when the object dies, or may be: then the frame that ends last holds it."""
+    value = getattr(tracker, "value", MISSING)
+    if value is MISSING:
+        return issubclass(tracker.python_type(), types.GeneratorType)
+    return type(value) not in TELL_NOBODY and tells(value)
 
 
 def reachable(uses: Iterable[VariableTracker]) -> set[int]:

@@ -45,6 +45,7 @@ class Part:
         self.base = base
         self.prefix = f"__frame{level}_" if level else ""
         self.bound: set[str] = set()
+        self.ending: list[str] = []  # of these, that of which the program is told when it dies
         self.kept: list[str] = []  # of these, what no resume function has been given
 
     def bind(self, found: dict[str, VariableTracker]) -> dict[str, VariableTracker]:
@@ -185,6 +186,9 @@ class Segment:
         found: dict[str, VariableTracker] = {}
         for part in parts:
             found |= part.bind(lifetimes.held(part.frame, part.bound, reached))
+            variables = part.frame.locals
+            kept = [n for n in part.frame.code.co_varnames if n in part.bound and n in variables]
+            part.ending = [n for n in kept if lifetimes.tells_its_end(variables[n])]
         return found
 
     def _run_instruction(self, part: Part, inst: Instruction) -> None:
@@ -195,6 +199,8 @@ class Segment:
         cg.emit(copy)
         if inst.op == "STORE_FAST":
             bound.add(inst.arg)
+            if inst.arg not in part.ending and lifetimes.tells_its_end(part.frame.stack[-1]):
+                part.ending.append(inst.arg)
         elif inst.op == "DELETE_FAST":
             bound.discard(inst.arg)
         if inst.op not in TERMINATORS:
@@ -306,7 +312,7 @@ class Segment:
                 cg.op("LOAD_FAST", stack_names[0])
             return None
         cells = [n for n in frame.cells if CELL + n in part.bound]
-        point = ResumePoint(frame.code, target, depth, part.bound, cells, again)
+        point = ResumePoint(frame.code, target, depth, part.bound, part.ending, cells, again)
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
         resume = self.make_resume(resume_code(point), point.offset, frame.scope.real)

@@ -92,7 +92,7 @@ class ResumePoint:
     """Where to go on: the original function's code, the instruction's offset, and what is passed."""
 
     def __init__(
-        self, code: CodeType, target: Instruction, depth: int, bound: set[str], cells: list[str], again: bool = False
+        self, code: CodeType, target: Instruction, depth: int, bound: set[str], ending: list[str], cells: list[str], again: bool = False
     ) -> None:
         self.code = origin_of(code)
         body = body_of(self.code)
@@ -101,7 +101,8 @@ class ResumePoint:
         self.depth = depth
         live = _LIVE[id(self.code)][self.index]
         # Those that are not bound are passed as None, which nobody reads: one function serves the first round of a loop and the others.
-        self.names = sorted(live & bound | replaced_at(self.code, target))
+        self.names = sorted((live & bound | replaced_at(self.code, target)).difference(ending))
+        self.names += sorted(ending, key=self.code.co_varnames.index)  # frames drop their variables in this order
         self.cells = cells
         self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names
         self.again = again  # the instruction has broken a graph already

@@ -11,7 +11,7 @@ import torch
 from ..errors import GraphBreak
 from ..model.value import LazyVariable, VariableTracker
 
-_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, range, slice, torch.Tensor,
+TELL_NOBODY = frozenset((type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, range, slice, torch.Tensor,
                     torch.nn.Parameter))
 _FRAMES = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 
@@ -22,7 +22,7 @@ def let_go(tx: Any, tracker: VariableTracker | None) -> None:
     if source is None or source.access != "ARG":
         return
     value = getattr(tracker, "value", None)
-    if type(value) not in _PLAIN and tells(value) and _holders(tx.state, tracker) <= 1:
+    if type(value) not in TELL_NOBODY and tells(value) and _holders(tx.state, tracker) <= 1:
         raise GraphBreak("finaliser", f"a {type(value).__name__}, which tells when it dies")
 
 

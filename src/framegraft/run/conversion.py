@@ -88,10 +88,17 @@ class Conversion:
                 self.floats.append(TENSOR_FLOATS)
                 made = AGAIN
             if made is not AGAIN:
+                self._let_go()
                 return made
             self.installed.clear()
             Numbering.next = first
         raise GraphBreak("skipped_frame", f"no end after {MAX_ATTEMPTS} attempts")
+
+    def _let_go(self) -> None:
+        """Breaks that were raised hold frames, and these the frame's arguments, whose time to die may come before the collector's."""
+        for broken in (*self.planned.values(), *self.leaving, *([self.search.broken] if self.search is not None else [])):
+            broken.settle()
+        self.args = ()
 
     # -- one attempt
 
@@ -105,7 +112,10 @@ class Conversion:
             try:
                 kind, value = root.run()
             except GraphBreak as broken:
-                return self._broken(state, root, broken)
+                try:
+                    return self._broken(state, root, broken)
+                finally:
+                    broken.settle()
             except Restart:
                 return AGAIN
             except UserRaise as raised:

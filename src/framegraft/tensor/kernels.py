@@ -22,6 +22,8 @@ _LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max
 _FEW = 1 << 14  # where there are more elements than this, all sizes are at most _SMALL
 _SMALL = 2
 _MANY = 1 << 20  # numbers may say how large the result is: above this nothing is asked
+_PRIVATE = ("_", "mkldnn", "mkl", "onednn", "cudnn", "miopen", "fbgemm", "quantized", "sparse")
+_SAFE = ("_softmax", "_log_softmax")
 _ANSWERS: dict[tuple, str] = {}  # (operation, dtypes of its tensors ...) -> why not; "" where nothing is against it
 _UNKNOWN: Any = object()
 _NUMBERS: dict[Any, tuple[int, ...] | None] = {}  # operation -> which arguments are converted to a tensor's dtype; None: not asked
@@ -51,8 +53,12 @@ def check(func: Any, args: tuple, kwargs: dict) -> None:
 
 
 def _numbers(func: Any) -> tuple[int, ...] | None:
-    """Operations of torch's own that compute are asked: views and copies take any dtype."""
-    if func.namespace != "aten" or func.is_view or "copy" in func._schema.name:
+    """Operations of torch's own that compute are asked: views and copies take any dtype.
+
+    Of these, the public ones: what composite operations call in turn (mkldnn_rnn_layer, ...) trusts its caller, and may crash.
+    """
+    name = func._schema.name.removeprefix("aten::")
+    if func.namespace != "aten" or func.is_view or "copy" in name or name.startswith(_PRIVATE) and name not in _SAFE:
         return None
     return tuple(i for i, argument in enumerate(func._schema.arguments) if "number" in str(argument.type))
 
@@ -92,6 +98,8 @@ def _ask(func: Any, args: tuple, kwargs: dict) -> str:
     if not fakes or math.prod(abs(value) or 1 for value in leaves if type(value) is int) > _MANY:
         return ""
     few = all(type(size) is int for fake in fakes for size in fake.shape) and sum(math.prod(fake.shape) for fake in fakes) <= _FEW
+    if not few and torch.Tag.pointwise not in func.tags:  # other kernels may rely on sizes that fit each other
+        return ""
     limit = _FEW if few else _SMALL
 
     def real(fake: FakeTensor) -> torch.Tensor:
