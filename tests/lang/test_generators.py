@@ -3,9 +3,11 @@
 import gc
 import itertools
 
+import pytest
 import torch
 
 import framegraft
+from framegraft.bytecode import VERSION
 
 from .differential import differential
 
@@ -363,6 +365,7 @@ def told_at_the_end(log, n, name):
         log.append(name)
 
 
+@pytest.mark.skipif(VERSION.name == "3.10", reason="callers keep the arguments, and drop the last one first")
 @differential(lambda: (torch.ones(2), 3, []))
 def test_suspended_generators_die_in_the_order_of_their_variables(x, n, log):
     first = told_at_the_end(log, 3, "first")
@@ -376,6 +379,7 @@ def test_suspended_generators_die_in_the_order_of_their_variables(x, n, log):
     return x + i, log
 
 
+@pytest.mark.skipif(VERSION.name == "3.10", reason="callers keep the arguments, and drop the last one first")
 def test_a_capture_lets_go_of_arguments_at_once():
     log: list = []
 
