@@ -176,14 +176,23 @@ static PyObject *call_quick(FgEntry *e, PyFunctionObject *fn, PyObject *const *a
     return result;
 }
 
-/* The graph has failed: the frame once more, as it was written, where that is the plan. */
-static PyObject *rescue(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+/* The error that is set, no longer set, with its traceback. */
+static PyObject *taken_error(void)
 {
-    PyObject *type, *error, *tb, *closure = NULL, *all = NULL, *result = NULL;
+    PyObject *type, *error, *tb;
     PyErr_Fetch(&type, &error, &tb);
     PyErr_NormalizeException(&type, &error, &tb);
     if (tb && PyException_SetTraceback(error, tb) < 0)
         PyErr_Clear();
+    Py_XDECREF(type);
+    Py_XDECREF(tb);
+    return error;
+}
+
+/* The graph has failed: the frame once more, as it was written, where that is the plan. */
+static PyObject *rescue(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n)
+{
+    PyObject *error = taken_error(), *closure = NULL, *all = NULL, *result = NULL;
     closure = fn->func_closure ? Py_NewRef(fn->func_closure) : PyTuple_New(0);
     all = closure ? PyTuple_New(3 + n) : NULL;
     if (all) {
@@ -196,9 +205,7 @@ static PyObject *rescue(FgEntry *e, PyFunctionObject *fn, PyObject *const *args,
     }
     Py_XDECREF(all);
     Py_XDECREF(closure);
-    Py_XDECREF(type);
-    Py_XDECREF(error);
-    Py_XDECREF(tb);
+    Py_DECREF(error);
     return result;
 }
 
@@ -236,19 +243,14 @@ int fg_entry_inputs(FgEntry *e, PyFunctionObject *fn, PyObject *const *args, Py_
 /* An error has left `ran` (NULL: the graph): its traceback is put right by info.mend(error, ran or None), where there is that. */
 static PyObject *failed(FgEntry *e, PyObject *ran)
 {
-    PyObject *type, *error, *tb;
-    PyErr_Fetch(&type, &error, &tb);
-    PyErr_NormalizeException(&type, &error, &tb);
-    if (tb && PyException_SetTraceback(error, tb) < 0)
-        PyErr_Clear();
+    PyObject *error = taken_error();
     PyObject *mend = e->info == Py_None ? NULL : PyObject_GetAttrString(e->info, "mend");
     PyObject *answer = mend ? fg_call_apart(mend, error, ran ? ran : Py_None) : NULL;
     if (!answer)
         PyErr_Clear(); /* no room left for another call, say: the error is what counts */
     Py_XDECREF(answer);
     Py_XDECREF(mend);
-    Py_XSETREF(tb, PyException_GetTraceback(error));
-    PyErr_Restore(type, error, tb);
+    PyErr_Restore(Py_NewRef(Py_TYPE(error)), error, PyException_GetTraceback(error));
     return NULL;
 }
 

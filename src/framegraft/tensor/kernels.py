@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 _SYMBOLS = frozenset((torch.SymInt, torch.SymFloat, torch.SymBool))
 _LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max)  # of dtypes: numbers between two of them are alike
-_FEW = 1 << 14  # where there are more elements than this, all sizes are at most _SMALL
+_FEW = 1 << 14  # where there are more elements than this, only pointwise kernels are asked, with sizes of at most _SMALL
 _SMALL = 2
 _MANY = 1 << 20  # numbers may say how large the result is: above this nothing is asked
 _PRIVATE = ("_", "mkldnn", "mkl", "onednn", "cudnn", "miopen", "fbgemm", "quantized", "sparse")
