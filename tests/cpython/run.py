@@ -58,7 +58,10 @@ def run_module(name: str, captured: bool, skip: set[str]) -> None:
     spec = importlib.util.find_spec(f"test.{name}")
     assert spec is not None and spec.origin is not None
     folder = tempfile.mkdtemp()
-    shutil.copy(spec.origin, folder)
+    if spec.submodule_search_locations is None:
+        shutil.copy(spec.origin, folder)
+    else:
+        shutil.copytree(os.path.dirname(spec.origin), f"{folder}/{name}")
     sys.path.insert(0, folder)
     sys.argv = [name]
     module = importlib.import_module(name)

@@ -427,3 +427,39 @@ def test_class_methods_in_c_found_by_super(x, tag):
     told = Announced.known[:]
     Announced.known.clear()
     return told, Local.__name__, FromKeys.fromkeys("ab", 1), x + 1
+
+
+class Claims:
+    """What it says of its class is not what type() says."""
+
+    @property
+    def __class__(self):
+        return Both
+
+
+class Plain:
+    def me(self):
+        return super()
+
+    def text(self):
+        return super().__repr__()[:5]
+
+
+class AsksBelow(Both):
+    def text(self):
+        return super().__repr__()[:5]
+
+    def size(self):
+        return super().scale(2)
+
+
+@differential(lambda: (torch.ones(2), 3, "s", lambda: 1, Claims()))
+def test_super_of_an_object_that_is_none_of_the_class(x, *others):
+    told = [Plain.text(Plain())]
+    for other in others:
+        for ask in (Plain.me, AsksBelow.text, AsksBelow.size, lambda o: super(AsksBelow, o)):
+            try:
+                ask(other)
+            except (TypeError, AttributeError) as error:
+                told.append(error.args)
+    return x + 1, told

@@ -277,3 +277,33 @@ def test_custom_sequence(C):
     a = c(X())
     s.n = 4
     return a, c(X())
+
+
+@probe
+def test_which_nan(C):
+    """Of a nan only the object tells whether a container has it."""
+    fns = (
+        lambda x, a, b: (x + 1, a is b, a is not b),
+        lambda x, a, b: (x + 1, a in [b], [b].count(a), [a] == [b], (a, 1) == (b, 1), {1: a} == {1: b}),
+        lambda x, a, b: (x + 1, {a: 1}.get(b), len({a, b})),
+        lambda x, a, b: (x + 1, complex(a, 0) == complex(b, 0), (a,) == (b,)),
+    )
+    nan, other = float("nan"), float("nan")
+    pairs = [(nan, nan), (nan, other), (other, other), (other, nan), (1.0, nan), (complex(nan, 1), complex(nan, 1))]
+    told = []
+    for fn in fns[:3]:
+        for order in (pairs, pairs[::-1]):
+            c = C(fn)
+            told += [c(X(), *pair) for pair in order]
+    return told, [C(fns[3])(X(), *pair) for pair in pairs[:5]]
+
+
+@probe
+def test_which_nan_is_in_the_argument(C):
+    nan, other = float("nan"), float("nan")
+    told = []
+    for make in (lambda v: [v], lambda v: (v,), lambda v: {v}, lambda v: {v: 1}, lambda v: frozenset([v]), lambda v: {"a": v}.values()):
+        for first, second in ((nan, other), (other, nan)):
+            c = C(lambda x, v, items: (x + 1, v in items))
+            told += [c(X(), nan, make(first)), c(X(), nan, make(second))]
+    return told

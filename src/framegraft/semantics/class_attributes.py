@@ -133,6 +133,8 @@ def super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
     lookup.guard_mro(tx, cls)
     mro = cls.__mro__
+    if obj.start not in mro:
+        raise GraphBreak("unsupported_attribute", f"super().{name} of an object whose __class__ names another class than type()")
     for base in mro[mro.index(obj.start) + 1 :]:
         if name in base.__dict__:
             found = lookup.mro_lookup(tx, base, name)

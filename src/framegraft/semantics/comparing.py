@@ -31,8 +31,8 @@ from ..model.value import (
 from . import attributes, calls, hashed, instances, lookup, operators
 from .containers import sequence_items
 from .folding import fold
-from .hashed import payload_of
-from .truth import identical, not_, truth
+from .hashed import is_nan, payload_of
+from .truth import identical, not_, same_nan, truth
 
 COMPARE = {
     operator.lt: ("__lt__", "__gt__", "<"),
@@ -195,9 +195,16 @@ def _payload_slot(tx: Any, left: ObjectVariable, name: str, right: VariableTrack
     return compare(tx, _COMPARE_NAMES[name], payload_of(left), other)
 
 
-def same_object(a: VariableTracker, b: VariableTracker) -> bool:
+def same_object(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     """Whether containers take two items for equal without asking them (CPython: PyObject_RichCompareBool)."""
-    return a is b or isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable) and a.value is b.value
+    if a is b:
+        return True
+    nan = next((c for c in (a, b) if isinstance(c, ConstantVariable) and is_nan(c.value)), None)
+    if nan is not None and a.python_type() is b.python_type():
+        a, b = specialised(a), specialised(b)
+    if not isinstance(a, ConstantVariable) or not isinstance(b, ConstantVariable):
+        return False
+    return same_nan(tx, a, b) if is_nan(a.value) and is_nan(b.value) else a.value is b.value
 
 
 def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
@@ -205,7 +212,7 @@ def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
         return constant(fn is operator.ne)
     for index, (x, y) in enumerate(zip(a, b, strict=False)):
         x, y = realize(x, tx.state), realize(y, tx.state)
-        if same_object(x, y):
+        if same_object(tx, x, y):
             continue
         if not truth(tx, operators.apply(tx, operator.eq, [x, y])):
             if index >= len(a) or index >= len(b):
@@ -223,7 +230,7 @@ def equal_dicts(tx: Any, left: VariableTracker, right: VariableTracker) -> bool:
     if x.keys() != y.keys():
         return False
     pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
-    if not all(same_object(p, q) or truth(tx, operators.apply(tx, operator.eq, [p, q])) for p, q in pairs):
+    if not all(same_object(tx, p, q) or truth(tx, operators.apply(tx, operator.eq, [p, q])) for p, q in pairs):
         return False
     both_ordered = all(issubclass(d.python_type(), collections.OrderedDict) for d in (left, right))
     return not both_ordered or list(x) == list(y)

@@ -48,15 +48,19 @@ def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if args:
         if len(args) != 2 or not class_checks.is_class(args[0]):
             raise GraphBreak("untraceable_call", "super() with other arguments than a class and an object")
-        cls = args[0].value
-        if not (lookup.inherits(args[1].python_type(), cls) or class_checks.is_class(args[1]) and lookup.inherits(args[1].value, cls)):
-            raise GraphBreak("raised_exception", "super() of an object of another class")
-        return SuperVariable(cls, args[1])
+        return _super_of(args[0].value, args[1])
     cell = tx.cells.get("__class__")
     if cell is None or tx.first_arg is None:
         raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
     start: Any = realize(cell.contents, tx.state)
-    return SuperVariable(start.value, _first_argument(tx))
+    return _super_of(start.value, _first_argument(tx))
+
+
+def _super_of(cls: type, obj: VariableTracker) -> SuperVariable:
+    """CPython: supercheck. An object may also claim to be of the class, by its ``__class__``."""
+    if not (lookup.inherits(obj.python_type(), cls) or class_checks.is_class(obj) and lookup.inherits(obj.value, cls)):  # type: ignore[attr-defined]
+        raise GraphBreak("raised_exception", "super() of an object of another class")
+    return SuperVariable(cls, obj)
 
 
 def _first_argument(tx: Any) -> VariableTracker:

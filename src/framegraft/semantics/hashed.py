@@ -39,10 +39,22 @@ def payload_of(tracker: VariableTracker) -> VariableTracker:
 PINNED = (type, types.BuiltinFunctionType, types.ModuleType, enum.Enum)  # from outside always guarded by identity
 
 
+def is_nan(value: Any) -> bool:
+    """Whether a constant is a float or complex number that is not equal to itself: only its identity tells it from others."""
+    return isinstance(value, (float, complex)) and value != value
+
+
+def pin_nan(tx: Any, tracker: ConstantVariable) -> None:
+    """Guards a number that is not equal to itself by its identity, where it comes from outside."""
+    if tracker.source is not None and is_nan(tracker.value):
+        tx.state.guards.add(tracker.source, "ID", tracker.value)
+
+
 def hash_key(tx: Any, key: VariableTracker) -> Any:
     """A Python object that hashes and compares as the tracked one does."""
     key = specialised(key)
     if isinstance(key, ConstantVariable):
+        pin_nan(tx, key)
         return key.value
     if isinstance(key, TupleVariable):
         return tuple(hash_key(tx, realize(i, tx.state)) for i in key.items)

@@ -93,7 +93,7 @@ def list_sort(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableT
 def _find(tx: Any, items: list, wanted: VariableTracker) -> int:
     for index, item in enumerate(items):
         item = realize(item, tx.state)
-        if comparing.same_object(item, wanted) or truth.truth(tx, operators.apply(tx, operator.eq, [item, wanted])):
+        if comparing.same_object(tx, item, wanted) or truth.truth(tx, operators.apply(tx, operator.eq, [item, wanted])):
             return index
     return -1
 
@@ -125,7 +125,7 @@ def sequence_index(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTrack
 @method(TupleVariable, "count")
 def sequence_count(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
     matches = (realize(i, tx.state) for i in obj.items)
-    return constant(sum(comparing.same_object(i, args[0]) or truth.truth(tx, operators.apply(tx, operator.eq, [i, args[0]]))
+    return constant(sum(comparing.same_object(tx, i, args[0]) or truth.truth(tx, operators.apply(tx, operator.eq, [i, args[0]]))
                         for i in matches))
 
 

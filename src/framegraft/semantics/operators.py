@@ -104,7 +104,7 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
     iterator = iteration.get_iter(tx, inner if isinstance(inner, (ListVariable, TupleVariable)) else container)
     while (candidate := iteration.next_item(tx, iterator)) is not None:
         candidate = realize(candidate, tx.state)
-        if same_object(candidate, item):
+        if same_object(tx, candidate, item):
             return TRUE
         if truth(tx, apply(tx, operator.eq, [candidate, item])):
             return TRUE

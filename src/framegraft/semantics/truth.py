@@ -32,7 +32,7 @@ from ..model.value import (
 )
 from . import attributes, calls, containers, hashed, iteration, lookup
 from .folding import fold
-from .hashed import payload_of
+from .hashed import is_nan, payload_of, pin_nan
 from .wrapping import NUMBERS_AND_TEXTS
 
 
@@ -47,6 +47,8 @@ def identical(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if isinstance(a, ConstantVariable) and isinstance(b, ConstantVariable):
         if type(a.value) is not type(b.value):
             return False
+        if is_nan(a.value) and is_nan(b.value):
+            return same_nan(tx, a, b)
         if a.value is None or isinstance(a.value, (bool, type(...), type(NotImplemented))):
             return a.value is b.value
         if symbolic and a.value == b.value:
@@ -75,6 +77,16 @@ def identical(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if a.source is not None and b.source is not None and a.source != b.source:
         tx.state.guards.add(a.source, "NOALIAS", (a.source, b.source))
     return False
+
+
+def same_nan(tx: Any, a: ConstantVariable, b: ConstantVariable) -> bool:
+    """Whether two constants that are not numbers are one object; guards on their values say nothing of it."""
+    if a.source is None or b.source is None:
+        for one in (a, b):
+            pin_nan(tx, one)
+    elif a.source != b.source:
+        tx.state.guards.add(a.source, "ALIAS" if a.value is b.value else "NOALIAS", (a.source, b.source))
+    return a.value is b.value
 
 
 def is_(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:

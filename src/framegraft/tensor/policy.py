@@ -74,7 +74,7 @@ class Policy:
             old = before.get(name)
             if old is not None and type(old) is tuple and old[0] is type(value) and (old[1] is ANY or old[1] != value):
                 wanted = True
-        wanted = wanted and not (self.specialize_int if integer else self.specialize_float or value == 0)  # zeros have a sign
+        wanted = wanted and not (self.specialize_int if integer else self.specialize_float or value == 0 or value != value)  # zeros have a sign, nans an identity
         self.seen[name] = (type(value), ANY if wanted else value)
         return wanted
 
