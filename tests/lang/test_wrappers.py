@@ -109,3 +109,30 @@ def test_what_is_wrapped_changes():
         del documented.late
         documented.__doc__ = "Twice."
     assert f(torch.ones(2))[:2] == (None, "Twice.")
+
+
+@differential()
+def test_annotations_of_a_function_made_here(x):
+    def plain():
+        return x
+
+    def full(a: int, b: "str" = "b", *c: 1) -> float:
+        return a
+
+    def constant(a: 1):
+        return a
+
+    @functools.wraps(plain)
+    def first():
+        return x
+
+    @functools.wraps(full)
+    def second():
+        return x
+
+    told = [first.__annotations__ is plain.__annotations__, second.__annotations__ is full.__annotations__, constant.__annotations__]
+    full.__annotations__["d"] = x + 1
+    plain.__annotations__["e"] = 2
+    constant.__annotations__ = {"f": 3}
+    told += [dict(f.__annotations__) for f in (plain, full, constant, first, second)]
+    return told, [f.__annotations__ for f in (plain, full, constant, first, second)], plain, second

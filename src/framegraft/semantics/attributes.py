@@ -225,9 +225,24 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
     if name == "__doc__":
         doc = obj.code.co_consts[0] if obj.code.co_consts else None
         return constant(doc if isinstance(doc, str) else None)
+    if name == "__annotations__":
+        return _annotations(tx, obj)
     if lookup.defines(types.FunctionType, name):
         raise GraphBreak("unsupported_attribute", f"{name} of a function made in the trace")
     raise lookup.attribute_error(obj, name)
+
+
+def _annotations(tx: Any, obj: FunctionVariable) -> VariableTracker:
+    """The function's dict of annotations, which CPython, too, makes when it is first asked for (func_get_annotation_dict)."""
+    made = obj.annotations
+    if isinstance(made, TupleVariable):  # names and values, as the instruction has taken them
+        items = [realize(i, tx.state) for i in made.items]
+        obj.annotations = DictVariable({name.value: (name, value) for name, value in zip(items[::2], items[1::2], strict=True)})
+    elif made is None:
+        obj.annotations = DictVariable({})
+    else:
+        return made
+    return obj.annotations
 
 
 def special_method(tx: Any, obj: VariableTracker, name: str) -> VariableTracker | None:

@@ -50,10 +50,8 @@ def _taken(tx: Any, wrapper: Any, wrapped: Any) -> dict[str, Any] | None:
     if not isinstance(wrapper, FunctionVariable) or wrapper.code.co_flags & CO_GENERATOR:
         return None
     if isinstance(wrapped, FunctionVariable):
-        if wrapped.annotations is not None:
-            return None
         found: dict[str, Any] = {k: wrapped.attrs[k] for k in wrapped.attrs}
-        found |= {k: attributes.get_attr(tx, wrapped, k) for k in ("__module__", "__doc__")}
+        found |= {k: attributes.get_attr(tx, wrapped, k) for k in _SPECIAL}
     elif isinstance(wrapped, ObjectVariable) and type(wrapped.value) is types.FunctionType and wrapped.source is not None:
         if wrapped.attrs:
             return None
