@@ -34,7 +34,7 @@ def time_limit(seconds: float) -> Iterator[None]:
         raise TooLong
 
     old = signal.signal(signal.SIGPROF, stop)  # seconds of the processor, which may be busy with other things
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)  # again: where a finaliser is running, the first one goes unheard
     try:
         yield
     finally:
