@@ -30,13 +30,18 @@ class TooLong(BaseException):
 
 @contextlib.contextmanager
 def time_limit(seconds: float) -> Iterator[None]:
+    ended: list[bool] = []
+
     def stop(*_: Any) -> None:
+        ended.append(True)
         raise TooLong
 
     old = signal.signal(signal.SIGPROF, stop)  # seconds of the processor, which may be busy with other things
-    signal.setitimer(signal.ITIMER_PROF, seconds, 1)  # again: where a finaliser is running, the first one goes unheard
+    signal.setitimer(signal.ITIMER_PROF, seconds, 1)  # again and again: the error of a program's own `finally` replaces TooLong
     try:
         yield
+        if ended:
+            raise TooLong
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         signal.signal(signal.SIGPROF, old)
