@@ -143,3 +143,14 @@ def test_assertions(x, y):
 @differential(lambda: (torch.ones(3), 1, True, 1.0))
 def test_bool_int_float_stay_apart(x, i, b, f):
     return x * i, type(i) is type(b), i == b == f, i is b, {i: "a", b: "b", f: "c"}, str(b), b + b
+
+
+@differential(lambda: (torch.ones(2), "abc"))
+def test_extremes_of_what_has_no_order(x, text):
+    told = []
+    for ask in (lambda: max(text, 5), lambda: min([5, text]), lambda: list(map(max, [text], [5])), lambda: max(1j, 2j), lambda: max(None, 1)):
+        try:
+            ask()
+        except TypeError as error:
+            told.append(error.args)
+    return x + len(told), told

@@ -119,8 +119,10 @@ def _numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         if best is not None:
             return best
     if key is None and all(type(i) is ConstantVariable for i in items):
-        values = [i.value for i in items]
-        best = fn(values)
+        try:
+            best = fn([i.value for i in items])
+        except TypeError as error:
+            raise UserRaise(user_error(TypeError, *error.args)) from None
         return next(i for i in items if i.value is best)
     better = operator.gt if fn is max else operator.lt
     keyed = key is not None and not (isinstance(key, ConstantVariable) and key.value is None)
