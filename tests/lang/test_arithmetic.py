@@ -2,6 +2,8 @@
 
 import torch
 
+import framegraft
+
 from .differential import differential
 
 SCALE = 3
@@ -154,3 +156,13 @@ def test_extremes_of_what_has_no_order(x, text):
         except TypeError as error:
             told.append(error.args)
     return x + len(told), told
+
+
+def test_rounding_numbers_that_change():
+    def rounded(x, n):
+        return x + 1, round(n, -1), round(n, -2), round(n, 0), round(n, 1), round(n)
+
+    x = torch.ones(2)
+    captured = framegraft.compile(rounded, backend="eager")
+    for n in (7, 11, 15, 25, -25, 149, 150, -519, 31415, 1.5, 2.5, 14.96, 25.0, -0.05, 1e16):
+        assert [repr(v) for v in captured(x, n)[1:]] == [repr(v) for v in rounded(x, n)[1:]], n

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from types import CodeType
 from typing import Any
 
-from .flow import remove_unreachable
+from .flow import NO_FALLTHROUGH, remove_unreachable, renumber
 from .ir import Instruction
 from .versions import VERSION
 
@@ -67,8 +67,10 @@ class Layout:
     """The frame's slots: parameters and locals, cells that are no parameters, free variables; and the code's flags."""
 
     def __init__(
-        self, locals_: Collection[str], params: Collection[str], cells: tuple, frees: tuple, no_make_cell: Collection[str], flags: int
+        self, locals_: Collection[str], params: Collection[str], cells: tuple, frees: tuple, no_make_cell: Collection[str], flags: int,
+        entry: Instruction | None = None,
     ) -> None:
+        self.entry = entry  # where the frame begins to be visible; None: at its start
         self.locals = locals_
         self.params = params
         self.flags = flags
@@ -92,16 +94,21 @@ def encode(
     flags: int | None = None,
     firstlineno: int | None = None,
     no_make_cell: Collection[str] = (),
+    unseen: tuple[Instruction, Instruction] | None = None,
 ) -> CodeType:
     """A code object that runs ``instructions``; what is not given comes from ``template``.
 
     ``argnames``: all parameters, positional, with no ``*args`` or ``**kwargs``. ``no_make_cell``: cell variables that the
-    code installs with STORE_CELL. Unreachable instructions are left out and ``index`` is filled in anew; nothing else of
+    code installs with STORE_CELL. ``unseen``: the first and the last of instructions during which the frame is none for those
+    who walk the stack (``sys._getframe``, ``f_back``, tracebacks, the level of a warning). Unreachable instructions are left out and ``index`` is filled in anew; nothing else of
     the instructions changes. ValueError for code that cannot be encoded, as ``verify`` would say.
     """
     body = remove_unreachable(instructions)
     if not body:
         raise ValueError("no instructions to encode")
+    entry = None
+    if unseen is not None and VERSION.hides:
+        body, entry = _moved_ahead(body, *unseen)
     cells = template.co_cellvars if cellvars is None else tuple(cellvars)
     frees = template.co_freevars if freevars is None else tuple(freevars)
     made_anew = dict.fromkeys(inst.arg for inst in body if inst.op == "MAKE_CELL")
@@ -124,7 +131,7 @@ def encode(
     # A function's first constant is its docstring.
     consts = Pool(template.co_consts[:1] if template.co_flags & _OPTIMIZED else ())
     names = Names()
-    made = VERSION.assemble(body, Layout(varnames, params, cells, frees, no_make_cell, flags), consts, names, first)
+    made = VERSION.assemble(body, Layout(varnames, params, cells, frees, no_make_cell, flags, entry), consts, names, first)
     fields = {
         "co_argcount": counts[0], "co_posonlyargcount": counts[1], "co_kwonlyargcount": counts[2], "co_nlocals": len(varnames),
         "co_flags": flags, "co_consts": tuple(consts.items), "co_names": tuple(names.index), "co_varnames": varnames,
@@ -132,3 +139,18 @@ def encode(
         "co_qualname": VERSION.qualname(template) if qualname is None else qualname,
     }
     return VERSION.replace(template, **{**fields, **made._asdict()})
+
+
+def _moved_ahead(body: list[Instruction], first: Instruction, last: Instruction) -> tuple[list[Instruction], Instruction | None]:
+    """The body with the instructions from ``first`` to ``last`` in front, and the instruction with which it begins now.
+
+    CPython takes a frame that has not come to its code's RESUME for one that is still being set up, and shows it to nobody.
+    """
+    begin, end = first.index, last.index + 1
+    if not (0 < begin < end <= len(body) and body[begin] is first and body[end - 1] is last):
+        return body, None
+    ahead, back = Instruction("JUMP"), Instruction("JUMP")
+    ahead.target, back.target = body[0], first
+    ahead.positions = back.positions = first.positions
+    falls_through = body[begin - 1].op not in NO_FALLTHROUGH
+    return renumber([ahead, *body[begin:end], *body[:begin], *([back] if falls_through else ()), *body[end:]]), body[0]

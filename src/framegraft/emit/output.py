@@ -73,6 +73,7 @@ class Segment:
         self.runs_anew = False  # where the graph fails, the frame may run in eager mode from its start
         self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
         self.caught: list[Caught] = []  # handlers
+        self.unseen: tuple[Instruction, Instruction] | None = None  # what runs while the rest of this very frame does, first to last
         self.resumed: list[tuple[str, int]] = []  # resume functions, in the order of their calls: (name, level of their frame)
 
     # -- a finished trace
@@ -156,10 +157,9 @@ class Segment:
         bound |= self._held(parts, stack, bound, effects)
         self._state(stack, bound, effects)
         self._delete(set(lifetimes.slots(self.cg.out, self.state.parameters)) - bound.keys())
-        if len(parts) == 1:
-            self._run_instruction(parts[0], inst)
-        else:
-            self._run_frames(parts)
+        begin = self._run_instruction(parts[0], inst) if len(parts) == 1 else self._run_frames(parts)
+        if any(level == 0 for _, level in self.resumed):
+            self.unseen = (self.cg.out[begin], self.cg.out[-1])
         self._rescue(self.state.graph.modes)
 
     def _wanted(self, frame: Any) -> set[str]:
@@ -191,8 +191,8 @@ class Segment:
             part.ending = [n for n in kept if lifetimes.tells_its_end(variables[n])]
         return found
 
-    def _run_instruction(self, part: Part, inst: Instruction) -> None:
-        """The root frame runs the instruction that broke the graph itself."""
+    def _run_instruction(self, part: Part, inst: Instruction) -> int:
+        """The root frame runs the instruction that broke the graph itself. Returns where in the code its rest begins."""
         cg, depth, bound = self.cg, len(part.frame.stack), part.bound
         copy = self._executable(inst)
         copy.positions = inst.positions
@@ -203,6 +203,7 @@ class Segment:
                 part.ending.append(inst.arg)
         elif inst.op == "DELETE_FAST":
             bound.discard(inst.arg)
+        begin = len(cg.out)
         if inst.op not in TERMINATORS:
             after = _successors(self.root, inst)[0]
             self._resume(part, after, depth + _effect(inst, False))
@@ -217,6 +218,7 @@ class Segment:
             self._handle(part, inst.handler)
             cg.op("RETURN_VALUE")
             copy.handler = ExceptionHandler(cg.out[mark], inst.handler.depth, inst.handler.lasti)
+        return begin
 
     def _executable(self, inst: Instruction) -> Instruction:
         """The instruction as the transformed frame can run it: cells are plain locals there."""
@@ -240,8 +242,10 @@ class Segment:
             return instr({"L": "LOAD_ATTR", "S": "STORE_ATTR", "D": "DELETE_ATTR"}[inst.op[0]], attr)
         return copy
 
-    def _run_frames(self, parts: list[Part]) -> None:
+    def _run_frames(self, parts: list[Part]) -> int:
         """The innermost frame goes on at the instruction that broke the graph; each caller behind its call, with the value.
+
+        Returns where in the code the rest of the root frame begins.
 
         So the instruction runs in code of its own function: with its globals, and its line in tracebacks.
         """
@@ -249,8 +253,9 @@ class Segment:
         calls = [self._resume(inner, inner.frame.inst, len(inner.frame.stack), again=True)]
         left = self._leave(inner)
         leaving: list[tuple[Instruction, int]] = []
+        begin = 0
         for part in reversed(parts[:-1]):
-            inst = part.frame.inst
+            inst, begin = part.frame.inst, len(cg.out)
             after, handler = part.frame.instructions[inst.index + 1], inst.handler
             mine = [self._resume(part, after, len(part.frame.stack) + 1)]
             kept = self._leave(part)
@@ -275,6 +280,7 @@ class Segment:
         cg.op("RETURN_VALUE")
         for leave, to in leaving:
             leave.target = cg.out[to]
+        return begin
 
     def _mend(self, part: Part) -> None:
         """A handler of the part's frame sees the traceback that the frame would see."""

@@ -9,6 +9,7 @@ each frame of the program.
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -145,21 +146,20 @@ class Passages:
         return calls[at] if at >= 0 else None
 
     def _find_calls(self, ran: CodeType) -> tuple[list[int], list[int | None]]:
-        offsets: list[int] = []
-        calls: list[int | None] = []
+        found: list[tuple[int, int | None]] = []
         depths = iter(self.resumed)
         loaded: int | None = None
-        for inst in decode(ran):
+        for inst in decode(ran):  # as it was emitted, which is not how it lies
             if inst.op == "LOAD_GLOBAL" and inst.arg == self.graph_name:
                 loaded = GRAPH
             elif inst.op == "LOAD_GLOBAL" and inst.arg in self.resume_names:
                 loaded = next(depths, None)
             if inst.offset >= 0:
-                offsets.append(inst.offset)
-                calls.append(loaded if inst.op == "CALL" else None)
+                found.append((inst.offset, loaded if inst.op == "CALL" else None))
             if inst.op == "CALL":
                 loaded = None
-        return offsets, calls
+        found.sort(key=operator.itemgetter(0))
+        return [offset for offset, _ in found], [call for _, call in found]
 
 
 class Caught:

@@ -327,8 +327,8 @@ class Conversion:
         self.installed.append(resume)
         return name
 
-    def _code(self, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
-        return LaterCode(instructions, self.code, argnames, line, tuple(self.installed))
+    def _code(self, segment: Segment, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
+        return LaterCode(instructions, self.code, argnames, line, tuple(self.installed), segment.unseen)
 
     def _short_cut(
         self, segment: Segment, argnames: list[str], line: int, met: dict[Source, int]
@@ -339,14 +339,14 @@ class Conversion:
         instructions, given, names = segment.with_inputs(met)
         if not given:
             return [], {}
-        return given, {"quick": self._code(instructions, [*argnames, *names], line)()}
+        return given, {"quick": self._code(segment, instructions, [*argnames, *names], line)()}
 
     def _entry(self, state: TraceState, root: Any, segment: Segment, instructions: list[Instruction],
                broken: GraphBreak | None) -> Any:
         code = self.code
         argnames = list(code.co_varnames[: len(self.args)])
         line = root.line() if broken is not None else code.co_firstlineno
-        later = self._code(instructions, argnames, line)
+        later = self._code(segment, instructions, argnames, line)
         runs: Any = later
         unchanged = True
         if records.has_bytecode_hooks():

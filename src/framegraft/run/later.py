@@ -13,12 +13,14 @@ from ..interp.state import recursion_room
 class LaterCode:
     """Transformed code, encoded when somebody wants it: most entries never run it."""
 
-    def __init__(self, instructions: list[Instruction], template: types.CodeType, argnames: list[str], line: int, installed: tuple) -> None:
+    def __init__(self, instructions: list[Instruction], template: types.CodeType, argnames: list[str], line: int, installed: tuple,
+                 unseen: tuple[Instruction, Instruction] | None) -> None:
         self._instructions = instructions
         self._template = template
         self._argnames = argnames
         self._line = line
         self._installed = installed
+        self._unseen = unseen
 
     def __call__(self) -> types.CodeType:
         with recursion_room():
@@ -29,7 +31,7 @@ class LaterCode:
             if inst.positions is None or inst.positions[0] is None:
                 inst.positions = (self._line, None, None, None)  # a frame without a line breaks those who print tracebacks
         flags = self._template.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS)
-        return encode(self._instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags)
+        return encode(self._instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags, unseen=self._unseen)
 
     def holding(self, code: types.CodeType) -> types.CodeType:
         """``code`` with the names that it uses, which live as long as it does."""

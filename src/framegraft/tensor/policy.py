@@ -74,7 +74,9 @@ class Policy:
             old = before.get(name)
             if old is not None and type(old) is tuple and old[0] is type(value) and (old[1] is ANY or old[1] != value):
                 wanted = True
-        wanted = wanted and not (self.specialize_int if integer else self.specialize_float or value == 0 or value != value)  # zeros have a sign, nans an identity
+        if not integer and (value == 0 or math.isnan(value)):
+            wanted = False  # zeros have a sign, nans an identity
+        wanted = wanted and not (self.specialize_int if integer else self.specialize_float)
         self.seen[name] = (type(value), ANY if wanted else value)
         return wanted
 

@@ -116,6 +116,8 @@ def _is_defined(fn: Any, values: list) -> bool:
     """Whether ``fn`` is a number for such arguments; guarded."""
     if fn in _DIVISIONS:
         return bool(values[1] != 0)
+    if fn is builtins.round and type(values[0]) is torch.SymInt:
+        return type(values[1]) is int and values[1] >= 0  # torch's takes any to change nothing
     if fn is math.sqrt or fn is math.log2:
         return bool(values[0] >= 0 if fn is math.sqrt else values[0] > 0)
     if fn is operator.pow and len(values) == 2:

@@ -28,6 +28,7 @@ class Version:
     """
 
     name = NAME
+    hides = not BLOCK_STACK  # a frame that is in front of its code's RESUME
     keeps_tracebacks = BLOCK_STACK  # beside the exceptions that are handled, not in them: raised again, they have those again
 
     def decode(self, code: CodeType) -> list[Instruction]:

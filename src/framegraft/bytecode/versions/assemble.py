@@ -117,6 +117,9 @@ class _Lowering:
                 self._add_exit(inline[index])
                 first = len(units)
             self.starts[index] = first
+            if inst is layout.entry:
+                units.append(Unit(RESUME, 0))
+                first += 1
             plain = PLAIN.get(inst.op)
             if plain is not None and index not in null_at and index not in unbound:
                 units.append(Unit(plain[0], adders[plain[1]](inst.arg)))
@@ -361,7 +364,7 @@ def _prologue(body: list[Instruction], layout: Any) -> list[Unit]:
     if layout.frees:
         units.append(Unit(OPCODES["COPY_FREE_VARS"], len(layout.frees)))
     units += [Unit(OPCODES["MAKE_CELL"], layout.slots[c]) for c in layout.cells if c not in layout.no_make_cell]
-    if body[0].op != "RETURN_GENERATOR":
+    if body[0].op != "RETURN_GENERATOR" and layout.entry is None:
         units.append(Unit(RESUME, 0))
     return units
 

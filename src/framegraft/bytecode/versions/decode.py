@@ -6,6 +6,7 @@ import dis
 from types import CodeType
 from typing import Any
 
+from ..flow import renumber
 from ..ir import ExceptionHandler, Instruction
 from .rawcode import Aside, RawCode, asides
 from .running import FEATURES
@@ -17,6 +18,7 @@ from .tables import (
     CALLED_INTRINSICS,
     CONVERT_VALUE,
     CONVERTED,
+    COPY_FREE_VARS,
     DELETE_FAST,
     DROPPED,
     FORMAT_SIMPLE,
@@ -91,7 +93,7 @@ class _Decoder:
         for inst, goal in jumps:
             inst.target = out[starts[goal]]
         _attach_handlers(raw, out, starts)
-        return out
+        return _in_order(raw, out, starts)
 
     def translate(self, index: int, op: int, arg: int) -> None:
         rule, out, raw = _RULES[op], self.out, self.raw
@@ -223,6 +225,18 @@ def _attributes(raw: RawCode, index: int) -> int:
         index += 1
         flags |= raw.args[index]
     return flags
+
+
+def _in_order(raw: RawCode, out: list[Instruction], starts: list[int]) -> list[Instruction]:
+    """What our encoder has put in front of RESUME stands where the jump back to it is, or at the end."""
+    first = next(i for i, op in enumerate(raw.ops) if op not in (COPY_FREE_VARS, MAKE_CELL))
+    goal = raw.goals[first]
+    if goal <= first + 1 or raw.ops[goal] != RESUME:
+        return out
+    begin, end = starts[first] + 1, starts[goal]
+    moved, rest = out[begin:end], out[end:]
+    at = max((i for i, inst in enumerate(rest) if inst.op == "JUMP" and inst.target is moved[0]), default=None)
+    return renumber([*rest, *moved] if at is None else [*rest[:at], *moved, *rest[at + 1 :]])
 
 
 # -- the stack
