@@ -100,8 +100,9 @@ def encode(
 
     ``argnames``: all parameters, positional, with no ``*args`` or ``**kwargs``. ``no_make_cell``: cell variables that the
     code installs with STORE_CELL. ``unseen``: the first and the last of instructions during which the frame is none for those
-    who walk the stack (``sys._getframe``, ``f_back``, tracebacks, the level of a warning). Unreachable instructions are left out and ``index`` is filled in anew; nothing else of
-    the instructions changes. ValueError for code that cannot be encoded, as ``verify`` would say.
+    who walk the stack (``sys._getframe``, ``f_back``, tracebacks, the level of a warning). Unreachable instructions are left
+    out and ``index`` is filled in anew; nothing else of the instructions changes. ValueError for code that cannot be encoded,
+    as ``verify`` would say.
     """
     body = remove_unreachable(instructions)
     if not body:
