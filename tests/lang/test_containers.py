@@ -192,3 +192,40 @@ def test_nested_mutation(nested, x):
     inner += [x * 2]
     nested.append(inner)
     return inner is nested[1], nested[2] is inner
+
+
+@differential(lambda: (torch.ones(2), [3, 1, 2]))
+def test_a_list_is_empty_while_it_is_sorted(x, given):
+    made, told = [3, 1, 2], []
+
+    def length(v):
+        told.append((len(made), len(given)))
+        return v
+
+    def changing(v):
+        made.append(v)
+        made.pop()
+        return v
+
+    def failing(v):
+        raise KeyError(v)
+
+    made.sort(key=length)
+    given.sort(key=length)
+    for key in (changing, failing):
+        try:
+            made.sort(key=key, reverse=True)
+        except (ValueError, KeyError) as error:
+            told.append((repr(error), list(made)))
+    return x + 1, made, told
+
+
+@differential()
+def test_print_is_no_stream(x):
+    told = []
+    for act in (lambda: print >> 42, lambda: max >> 42, lambda: print << 42):
+        try:
+            act()
+        except TypeError as error:
+            told.append(str(error))
+    return x + 1, told

@@ -155,7 +155,10 @@ def _mismatch(fn: Any, sign: str, a: VariableTracker, b: VariableTracker, inplac
             return f"can't multiply sequence by non-int of type '{type_name(other)}'"
     if inplace:
         sign = "**=" if fn is operator.pow else sign + "="
-    return f"unsupported operand type(s) for {sign}: '{type_name(left)}' and '{type_name(right)}'"
+    text = f"unsupported operand type(s) for {sign}: '{type_name(left)}' and '{type_name(right)}'"
+    if sign == ">>" and isinstance(a, ObjectVariable) and a.value is print:
+        text += '. Did you mean "print(<message>, file=<output_stream>)"?'
+    return text
 
 
 def _has_index(tx: Any, value: VariableTracker) -> bool:

@@ -85,8 +85,18 @@ def list_reverse(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> Variab
 
 @method(ListVariable, "sort")
 def list_sort(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
-    obj.items[:] = sort_items(tx, obj.items, kwargs)
+    """The list is empty while keys are asked for, and must not be changed then (listobject.c: list_sort_impl)."""
+    items, mutated = obj.items[:], obj.mutated
+    obj.items[:], obj.mutated = [], False
+    try:
+        result = sort_items(tx, items, kwargs)
+    finally:
+        touched, obj.mutated = obj.mutated, obj.mutated or mutated
+        obj.items[:] = items
+    obj.items[:] = result
     hashed.changing(tx, obj)
+    if touched:
+        raise UserRaise(user_error(ValueError, "list modified during sort"))
     return NONE
 
 
