@@ -10,6 +10,7 @@ standard library are never captured. Each module runs twice in processes of its 
 
 import argparse
 import collections
+import functools
 import importlib
 import importlib.util
 import json
@@ -100,6 +101,7 @@ def run_module(name: str, captured: bool, skip: set[str]) -> None:
 def _capture(case: unittest.TestCase, framegraft: Any) -> None:
     method = getattr(case, case._testMethodName)
 
+    @functools.wraps(method)  # with marks, such as that of expectedFailure
     def captured_method() -> None:
         with framegraft.optimize("eager"):
             method()

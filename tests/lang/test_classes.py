@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import functools
+import typing
 
 import numpy
 import torch
@@ -463,3 +464,33 @@ def test_super_of_an_object_that_is_none_of_the_class(x, *others):
             except (TypeError, AttributeError) as error:
                 told.append(error.args)
     return x + 1, told
+
+
+class Row(typing.TypedDict):
+    a: int
+    b: torch.Tensor
+
+
+class CallsStatic(type):
+    __call__ = staticmethod(lambda *args, **kwargs: ("static", args, kwargs))
+
+
+class CallsItsClass(type):
+    @classmethod
+    def __call__(cls, *args):
+        return cls.__name__, args
+
+
+class Static(metaclass=CallsStatic):
+    pass
+
+
+class Classwise(metaclass=CallsItsClass):
+    pass
+
+
+@differential(graphs=1)
+def test_calls_of_classes_that_their_metaclass_answers(x):
+    row = Row(a=1, b=x)
+    row["b"] = row["b"] + row["a"]
+    return row, type(row), Static(1, k=x), Classwise(2), Row([("a", 1)], b=2)

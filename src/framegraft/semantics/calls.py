@@ -38,7 +38,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import arity, attributes, folding, iteration, lookup, operators, truth
+from . import arity, attributes, folding, instances, iteration, lookup, operators, truth
 from .hashed import payload_of
 from .inlining import Args, Kwargs, bind_arguments, run_inline
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
@@ -272,6 +272,8 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         if owner in CLASSES:
             return CLASSES[owner](tx, cls, *realize_all(tx, args, kwargs))
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
+    if not isinstance(meta_call, types.WrapperDescriptorType):  # a TypedDict's is dict
+        return call(tx, instances.bind(tx, meta_call, wrap_pinned(tx, cls), type(cls), "__call__"), args, kwargs)
     new = lookup.mro_lookup(tx, cls, "__new__")
     target = wrap_pinned(tx, cls)
     if isinstance(new, types.BuiltinFunctionType):
