@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import re
 import sys
 import textwrap
 import weakref
@@ -109,6 +110,26 @@ def in_closure(x):
     return inner(x)
 
 
+def in_closure_without_a_value(x):
+    def inner():
+        return y + 1
+
+    for act in ("load", "call", "delete"):
+        try:
+            say(act)
+            if act == "load":
+                x = x + y
+            elif act == "call":
+                x = x + inner()
+            else:
+                del y
+        except NameError as error:
+            say(type(error), error)
+    y = x * 2
+    say("made")
+    return inner() + y
+
+
 def in_class(x, n):
     say("made")
 
@@ -187,7 +208,7 @@ CASES = [
     (in_class, (torch.ones(2), 3)), (in_comprehension, (torch.ones(2), 4)), (in_handler_in_loop, (torch.ones(2), 6)),
     (in_handler_in_loop, (torch.ones(2), 3)), (values_die, (torch.ones(2),)),
     (in_with, (torch.ones(2),)), (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
-    (in_closure, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
+    (in_closure, (torch.ones(2),)), (in_closure_without_a_value, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
 ]
 
 
@@ -243,6 +264,13 @@ def test_the_rest_of_a_round_then_the_loop():
 def test_while_goes_on():
     (source, *_) = resume_functions(in_while, torch.ones(2), 3)
     assert "while n:" in source and "__at" not in source
+
+
+def test_variables_with_given_cells_read_well():
+    """What loads the cell's variable is a function of ``runtime`` (on CPython 3.10 a constant of the code)."""
+    source = resume_functions(in_closure_without_a_value, torch.ones(2))[-1]
+    assert re.search(r"    return inner\(\) \+ \S+\(\w+, 'y'\)$", source)
+    assert "lambda" not in source and "y: None" not in source
 
 
 def test_with_statement_goes_on():

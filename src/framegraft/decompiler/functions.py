@@ -83,7 +83,7 @@ class Functions:
                 declared = 1
             else:
                 declared = 0
-            kept = sorted(set(code.co_cellvars).difference(*(inner.code.co_freevars for inner in self.nested.values())))
+            kept = sorted(self.cell_names.difference(*(inner.code.co_freevars for inner in self.nested.values())))
             if kept and not self.is_comprehension and not self.is_expression:  # by functions that nothing reaches
                 names = ast.Tuple([ast.Name(self.name(n), ast.Load()) for n in kept], ast.Load())
                 nothing = ast.arguments([], [], None, [], [], None, [])

@@ -107,7 +107,8 @@ class Operations(Values):
 
     def op_LOAD_DEREF(self, i: int, inst: Any, state: State, out: list) -> int:
         cell = self.cells.get(inst.arg)
-        state.stack.append(ast.Name(self.name(inst.arg), LOAD) if cell is None else ast.Attribute(cell, "cell_contents", LOAD))
+        known = ast.Name(self.name(inst.arg), LOAD)
+        state.stack.append(known if cell is None else self.call_runtime("value_of", cell, ast.Constant(inst.arg)))
         return i + 1
 
     def op_LOAD_CLOSURE(self, i: int, inst: Any, state: State, out: list) -> int:
@@ -500,7 +501,9 @@ class Operations(Values):
             key = as_expr(stack.pop())
             target = ast.Subscript(self.take(stack.pop()), key, DEL)
         elif op == "DELETE_DEREF" and arg in self.cells:
-            target = ast.Attribute(self.cells[arg], "cell_contents", DEL)
+            self.flush(state, out)
+            out.append(ast.Expr(self.call_runtime("unbind", self.cells[arg], ast.Constant(arg))))
+            return i + 1
         else:
             self.note_store(inst)
             target = ast.Name(self.name(arg), DEL)

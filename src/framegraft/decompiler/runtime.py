@@ -6,6 +6,7 @@ Each function runs the one operation that it is named for, so that it does exact
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 from types import FunctionType
 from typing import Any
@@ -18,14 +19,14 @@ from ..bytecode.ir import Instruction
 END: Any = object()  # what ``advance`` returns for an iterator at its end
 
 
-def _assembled(name: str, parameters: list[str], *operations: tuple[str, Any]) -> Any:
+def _assembled(name: str, parameters: list[str], *operations: tuple[str, Any], cells: tuple[str, ...] = ()) -> Any:
     body = []
     for op, arg in operations:
         inst = Instruction(op, arg)
         inst.positions = (1, None, None, None)
         body.append(inst)
     template = (lambda: None).__code__
-    code = encode(renumber(body), template, name=name, qualname=name, argnames=parameters)
+    code = encode(renumber(body), template, name=name, qualname=name, argnames=parameters, cellvars=cells, no_make_cell=cells)
     return FunctionType(code, globals(), name)
 
 
@@ -79,6 +80,23 @@ def import_from(module: Any, name: str) -> Any:
     """What ``from module import name`` binds."""
     found = _assembled("import_from", ["module"], ("LOAD_FAST", "module"), ("IMPORT_FROM", name), ("RETURN_VALUE", None))
     return found(module)
+
+
+def value_of(cell: Any, name: str) -> Any:
+    """The value of the variable ``name``, whose cell ``cell`` is. UnboundLocalError if it has none."""
+    return _of_variable(("LOAD_DEREF", name), ("RETURN_VALUE", None))(cell)
+
+
+def unbind(cell: Any, name: str) -> None:
+    """``del name``, of which ``cell`` is the cell. UnboundLocalError if it has no value."""
+    _of_variable(("DELETE_DEREF", name), ("LOAD_CONST", None), ("RETURN_VALUE", None))(cell)
+
+
+@functools.cache
+def _of_variable(*operations: tuple[str, Any]) -> Any:
+    """A function of a cell, with which the operations' variable begins."""
+    name = operations[0][1]
+    return _assembled(name, ["__cell"], ("LOAD_FAST", "__cell"), ("STORE_CELL", name), *operations, cells=(name,))
 
 
 def advance(iterator: Any) -> Any:

@@ -73,7 +73,6 @@ def holds_error(name: str | None) -> TypeGuard[str]:
     return name is not None and name.startswith(("__error_", "__entry_", "__pushed_", "___stack"))
 
 
-
 def taken_out(variable: Any, name: str) -> ast.expr:
     """``(name, (name := None))[0]``: the value of a variable, which lets go of it."""
     clear = ast.NamedExpr(ast.Name(variable.id, STORE), ast.Constant(None))
@@ -88,7 +87,6 @@ class Values(Walker):
     if TYPE_CHECKING:
         run: Callable[..., tuple[list[ast.stmt], Any]]  # the Emitter's
 
-
     def __init__(self, code: Any) -> None:
         super().__init__(code)
         self.is_comprehension = self.is_genexpr = self.is_expression = False
@@ -101,6 +99,7 @@ class Values(Walker):
         self.handed_over: set[str] = set()  # parameters that the original lets go of where it puts them onto the stack
         self.counts: dict[str, int] = {}
         self.cells: dict[str, ast.expr] = {}
+        self.cell_names = self.cells_used()
         self.pieces: dict[int, int] = {}  # first instruction -> number, for code that is no tree
         self.todo: list[int] = []
         self.meets: set[int] = set()
@@ -128,9 +127,6 @@ class Values(Walker):
                 self.fresh_names.add(name)
                 self.bound.add(name)
                 return name
-
-    def never_bound(self, loaded: set[str]) -> set[str]:
-        return super().never_bound(loaded) - self.cells.keys()  # variables of given cells are no names in the source
 
     def local(self, name: str) -> ast.expr:
         made = ast.Name(name, LOAD)

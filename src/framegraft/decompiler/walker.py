@@ -52,6 +52,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
         self.returns: list[ast.Return] = []
         self.body: list[ast.stmt] = []
         self.init_scopes()
+        if insts is not None:
+            self.cell_names = self.cells_used()
 
     def statements(self) -> list[ast.stmt]:
         """The body of the code object."""
