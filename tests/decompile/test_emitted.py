@@ -130,6 +130,17 @@ def in_closure_without_a_value(x):
     return inner() + y
 
 
+def without_a_value(x, n):
+    len([say("begun")])
+    if n == 0:
+        y = y
+    elif n == 1:
+        x = say_or_raise(y, say("later"))
+    elif n == 2:
+        y
+    return x
+
+
 def in_class(x, n):
     say("made")
 
@@ -214,6 +225,21 @@ CASES = [
 
 def plain(value):
     return repr(value)
+
+
+@pytest.mark.parametrize("which", ["transformed", "resumed"])
+@pytest.mark.parametrize("n", range(4))
+def test_unbound_locals_raise_in_their_order(n, which, capsys):
+    def outcome(fn):
+        try:
+            return plain(fn(torch.ones(2), n)), capsys.readouterr().out
+        except UnboundLocalError as error:
+            return repr(error), capsys.readouterr().out
+
+    want = outcome(without_a_value)
+    with swapping(which):
+        compiled = framegraft.compile(without_a_value, backend="eager")
+        assert [outcome(compiled), outcome(compiled)] == [want, want]
 
 
 @pytest.mark.parametrize("which", ["transformed", "resumed"])

@@ -8,8 +8,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from ..bytecode.flow import unbound_loads
 from ..errors import DecompileError
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
+from .scopes import parameter_count
 from .walker import Walker
 
 LOAD, STORE = ast.Load(), ast.Store()
@@ -93,6 +95,7 @@ class Values(Walker):
         for inst in self.g.insts:
             if inst.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST"):
                 inst.arg = _identifier(inst.arg)
+        self.unbound = unbound_loads(self.g.insts, code.co_varnames[: parameter_count(code)])  # loads of locals that may raise
         self.needs: set[str] = set()
         self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
         self.fresh_names: set[str] = set()  # of variables that stand for entries of the stack
