@@ -16,6 +16,8 @@ from ..bytecode.encode import encode
 from ..bytecode.flow import renumber
 from ..bytecode.ir import Instruction
 
+_RETURN_TOP = (("SWAP", 2), ("POP_TOP", None), ("RETURN_VALUE", None))  # with one entry below: CPython 3.10 would never let go of it
+
 END: Any = object()  # what ``advance`` returns for an iterator at its end
 
 
@@ -37,7 +39,7 @@ unhandle = _assembled(  # goes back to the exception that was being handled befo
 reraise = _assembled(  # raises ``error`` as it is, its context untouched
     "reraise", ["error"], ("LOAD_FAST", "error"), ("RERAISE", 0))
 matches = _assembled(  # whether ``except kinds`` would catch ``error``
-    "matches", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EXC_MATCH", None), ("RETURN_VALUE", None))
+    "matches", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EXC_MATCH", None), *_RETURN_TOP)
 if hasattr(builtins, "ExceptionGroup"):
     matches_group = _assembled(  # (what ``except* kinds`` leaves, what it takes) of ``error``
         "matches_group", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EG_MATCH", None),
@@ -50,11 +52,12 @@ enter = _assembled(  # (``__exit__``, what ``__enter__()`` returns) of a context
 enter_async = _assembled(
     "enter_async", ["manager"], ("LOAD_FAST", "manager"), ("BEFORE_ASYNC_WITH", None), ("BUILD_TUPLE", 2), ("RETURN_VALUE", None))
 match_sequence = _assembled(
-    "match_sequence", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_SEQUENCE", None), ("RETURN_VALUE", None))
+    "match_sequence", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_SEQUENCE", None), *_RETURN_TOP)
 match_mapping = _assembled(
-    "match_mapping", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_MAPPING", None), ("RETURN_VALUE", None))
+    "match_mapping", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_MAPPING", None), *_RETURN_TOP)
 match_keys = _assembled(
-    "match_keys", ["subject", "keys"], ("LOAD_FAST", "subject"), ("LOAD_FAST", "keys"), ("MATCH_KEYS", None), ("RETURN_VALUE", None))
+    "match_keys", ["subject", "keys"], ("LOAD_FAST", "subject"), ("LOAD_FAST", "keys"), ("MATCH_KEYS", None), ("SWAP", 2),
+    ("POP_TOP", None), *_RETURN_TOP)
 
 
 merge = _assembled(  # into the keywords of a call of ``function``, each of which may be there only once
@@ -78,7 +81,7 @@ _MATCHERS: dict[int, Any] = {}
 
 def import_from(module: Any, name: str) -> Any:
     """What ``from module import name`` binds."""
-    found = _assembled("import_from", ["module"], ("LOAD_FAST", "module"), ("IMPORT_FROM", name), ("RETURN_VALUE", None))
+    found = _assembled("import_from", ["module"], ("LOAD_FAST", "module"), ("IMPORT_FROM", name), *_RETURN_TOP)
     return found(module)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 from ..bytecode.flow import unbound_loads
 from ..errors import DecompileError
+from .copies import SHORT
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
 from .scopes import parameter_count
 from .walker import Walker
@@ -118,7 +119,7 @@ class Values(Walker):
     def walk(self, code: Any) -> Walker:
         found = self.nested.get(id(code))
         if found is None:
-            found = self.nested[id(code)] = self.nested_walker(code, Walker, True)
+            found = self.nested[id(code)] = self.nested_walker(code, Walker, SHORT)
         return found
 
     def fresh(self, stem: str) -> str:
