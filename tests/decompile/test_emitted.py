@@ -2,6 +2,7 @@
 
 import collections
 import gc
+import re
 import sys
 import textwrap
 import weakref
@@ -109,6 +110,37 @@ def in_closure(x):
     return inner(x)
 
 
+def in_closure_without_a_value(x):
+    def inner():
+        return y + 1
+
+    for act in ("load", "call", "delete"):
+        try:
+            say(act)
+            if act == "load":
+                x = x + y
+            elif act == "call":
+                x = x + inner()
+            else:
+                del y
+        except NameError as error:
+            say(type(error), error)
+    y = x * 2
+    say("made")
+    return inner() + y
+
+
+def without_a_value(x, n):
+    len([say("begun")])
+    if n == 0:
+        y = y
+    elif n == 1:
+        x = say_or_raise(y, say("later"))
+    elif n == 2:
+        y
+    return x
+
+
 def in_class(x, n):
     say("made")
 
@@ -187,12 +219,27 @@ CASES = [
     (in_class, (torch.ones(2), 3)), (in_comprehension, (torch.ones(2), 4)), (in_handler_in_loop, (torch.ones(2), 6)),
     (in_handler_in_loop, (torch.ones(2), 3)), (values_die, (torch.ones(2),)),
     (in_with, (torch.ones(2),)), (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
-    (in_closure, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
+    (in_closure, (torch.ones(2),)), (in_closure_without_a_value, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
 ]
 
 
 def plain(value):
     return repr(value)
+
+
+@pytest.mark.parametrize("which", ["transformed", "resumed"])
+@pytest.mark.parametrize("n", range(4))
+def test_unbound_locals_raise_in_their_order(n, which, capsys):
+    def outcome(fn):
+        try:
+            return plain(fn(torch.ones(2), n)), capsys.readouterr().out
+        except UnboundLocalError as error:
+            return repr(error), capsys.readouterr().out
+
+    want = outcome(without_a_value)
+    with swapping(which):
+        compiled = framegraft.compile(without_a_value, backend="eager")
+        assert [outcome(compiled), outcome(compiled)] == [want, want]
 
 
 @pytest.mark.parametrize("which", ["transformed", "resumed"])
@@ -243,6 +290,13 @@ def test_the_rest_of_a_round_then_the_loop():
 def test_while_goes_on():
     (source, *_) = resume_functions(in_while, torch.ones(2), 3)
     assert "while n:" in source and "__at" not in source
+
+
+def test_variables_with_given_cells_read_well():
+    """What loads the cell's variable is a function of ``runtime`` (on CPython 3.10 a constant of the code)."""
+    source = resume_functions(in_closure_without_a_value, torch.ones(2))[-1]
+    assert re.search(r"    return inner\(\) \+ \S+\(\w+, 'y'\)$", source)
+    assert "lambda" not in source and "y: None" not in source
 
 
 def test_with_statement_goes_on():

@@ -433,6 +433,33 @@ def f():
     import collections.abc as c
     return p is path is os.path, j("a", "b") == "a" + s + "b", split is p.split, sys.maxsize > 1, c.Sized.__name__
 """, ["f()"]),
+    "a loop without an end in a loop with a test": ("""
+def f(x, limit):
+    while len(x) > limit:
+        try:
+            while True:
+                first = x[0]
+                say(first)
+                x.remove(next(iter(x[limit:])) if first else x.pop())
+        except (StopIteration, ValueError, IndexError):
+            x.pop()
+    return x
+""", ["f([1, 2, 3, 4], 1)", "f([0, 1, 0], 0)"]),
+    "a with statement around a loop with an else and breaks": ("""
+def f(x, limit):
+    found = 0
+    with Manager():
+        while len(x) > limit:
+            if x[0] == 2:
+                break
+            if x.pop() == 3:
+                break
+            say(x)
+        else:
+            say("else")
+            found = 1
+    return found, x
+""", ["f([1, 2, 3, 4], 1)", "f([2, 0, 3], 0)", "f([1, 4], 0)"]),
     "closures that nothing reaches": ("""
 def f(x, y):
     while True:

@@ -9,6 +9,7 @@ from types import CodeType, FunctionType, MethodType
 
 from ..bytecode.ir import Instruction
 from ..errors import DecompileError
+from .copies import LONG, SHORT
 from .emitted import Emitter, has_marks, is_emitted
 from .resumed import untangled
 from .unparse import unparse
@@ -39,18 +40,14 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
     for insts in untangled(code):
         with suppress(DecompileError):
             return _compiled(code, name, future, insts)
-    joined = not has_marks(code)
-    with suppress(DecompileError):
-        return _compiled(code, name, future, None, joined)
-    try:
-        return _compiled(code, name, future, None, not joined)
-    except DecompileError:
-        if not is_emitted(code):
-            raise
-    return _emitted(code, name, future)
+    joined = 0 if has_marks(code) else SHORT
+    for longest in (joined, SHORT - joined):
+        with suppress(DecompileError):
+            return _compiled(code, name, future, None, longest)
+    return _emitted(code, name, future) if is_emitted(code) else _compiled(code, name, future, None, LONG)
 
 
-def _compiled(code: CodeType, name: str, future: int, insts: list[Instruction] | None = None, joined: bool = False) -> str:
+def _compiled(code: CodeType, name: str, future: int, insts: list[Instruction] | None = None, joined: int = 0) -> str:
     """For code that the compiler made: proven by comparing it with what the source is compiled to.
 
     ``insts``: instructions that do the same as the code's, to decompile in their place. ``joined``: see ``Graph``.

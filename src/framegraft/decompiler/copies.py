@@ -13,11 +13,15 @@ from ..bytecode.ir import Instruction
 
 EXITS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 _LEAVING = frozenset(("POP_TOP", "POP_EXCEPT", "SWAP", "RERAISE", "RETURN_VALUE"))
-_LONGEST = 6  # canonical instructions of four raw ones. What is longer and the same is code that leaves a block, as in each ``return``
+SHORT = 6  # canonical instructions of four raw ones. What is longer and the same is code that leaves a block, as in each ``return``,
+LONG = 40  # or on CPython 3.10 a copy, too (``duplicate_exits_without_lines``)
 
 
-def without_copies(insts: list[Instruction]) -> list[Instruction]:
-    """``insts`` with a jump to the last copy instead of every other one. Instructions are changed in place."""
+def without_copies(insts: list[Instruction], longest: int) -> list[Instruction]:
+    """``insts`` with a jump to the last copy instead of every other one, of those that have at most ``longest`` instructions.
+
+    Instructions are changed in place.
+    """
     groups: dict[Any, list[int]] = {}
     for i, inst in enumerate(insts):
         if inst.op in EXITS and inst.positions is not None and inst.positions[0] is not None:
@@ -30,18 +34,18 @@ def without_copies(insts: list[Instruction]) -> list[Instruction]:
     for ends in groups.values():
         if len(ends) > 1:
             ends.sort(key=lambda i: (warm[i], i), reverse=True)  # handlers come behind what is not handling
-            found = _join(insts, ends, depths) or found
+            found = _join(insts, ends, depths, longest) or found
     return remove_unreachable(insts) if found else insts
 
 
-def _join(insts: list[Instruction], ends: list[int], depths: list[int | None]) -> bool:
+def _join(insts: list[Instruction], ends: list[int], depths: list[int | None], longest: int) -> bool:
     """Lets the exits that end at ``ends`` lead to the first of them, as far as they are the same; whether any do."""
     known: dict[Any, int] = {}
     found = False
     for end in ends:
         key: Any = ()
         same: list[tuple[int, int]] = []
-        for at in range(end, max(end - _LONGEST - 1, -1), -1):
+        for at in range(end, max(end - longest - 1, -1), -1):
             inst = insts[at]
             if at != end and (inst.target is not None or inst.op in NO_FALLTHROUGH):
                 break
@@ -50,7 +54,7 @@ def _join(insts: list[Instruction], ends: list[int], depths: list[int | None]) -
             first = known.setdefault(key, at)
             if first != at:
                 same.append((at, first))
-        if len(same) > _LONGEST:
+        if len(same) > longest:
             continue
         while same and (count := _leaving(insts, same[-1][0])):
             del same[-count:]

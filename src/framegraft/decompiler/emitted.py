@@ -66,6 +66,7 @@ class Emitter(Pieces, Repeats):
         inline(out, self.fresh_names)
         if self.handles_errors:
             let_go_of_errors(out, self.fresh_names)
+            self.let_go_of_pieces(out)
         used = {n.id for statement in out for n in ast.walk(statement) if isinstance(n, ast.Name)}
         self.needs = {n for n in self.needs if f"__{n}" in used}
         if self.needs:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..bytecode.decode import decode
 from ..errors import DecompileError
 from .cleanup import tidy
+from .copies import SHORT
 from .items import Definition, Function, Iter
 from .scopes import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_FUTURE_ANNOTATIONS, CO_GENERATOR, CO_OPTIMIZED, CO_VARARGS, CO_VARKEYWORDS
 
@@ -56,13 +57,13 @@ class Functions:
         self.has_lines = self.has_lines or found.has_lines
         return found
 
-    def nested_walker(self: Walker, code: CodeType, kind: Any, joined: bool) -> Walker:  # type: ignore[misc]
+    def nested_walker(self: Walker, code: CodeType, kind: Any, joined: int) -> Walker:  # type: ignore[misc]
         """One that has walked ``code``, with the copies of its exits joined or, where that fails, the other way."""
         try:
             found = kind(code, self, None, joined)
             found.walk_body()
         except (DecompileError, IndexError):
-            found = kind(code, self, None, not joined)
+            found = kind(code, self, None, 0 if joined else SHORT)
             found.walk_body()
         return found
 
@@ -83,7 +84,7 @@ class Functions:
                 declared = 1
             else:
                 declared = 0
-            kept = sorted(set(code.co_cellvars).difference(*(inner.code.co_freevars for inner in self.nested.values())))
+            kept = sorted(self.cell_names.difference(*(inner.code.co_freevars for inner in self.nested.values())))
             if kept and not self.is_comprehension and not self.is_expression:  # by functions that nothing reaches
                 names = ast.Tuple([ast.Name(self.name(n), ast.Load()) for n in kept], ast.Load())
                 nothing = ast.arguments([], [], None, [], [], None, [])

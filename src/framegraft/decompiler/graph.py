@@ -6,6 +6,7 @@ that CPython 3.11 keeps a function's blocks in the order of its source.
 
 from __future__ import annotations
 
+import functools
 from types import CodeType
 from typing import Any
 
@@ -49,13 +50,13 @@ def thread(insts: list[Instruction]) -> tuple[list[Instruction], bool]:
 class Graph:
     """Instructions of one code object and what is derived from them, most of it on demand.
 
-    ``joined``: without the copies of short exits that the compiler made.
+    ``joined``: without the copies of exits that the compiler made, as far as they are no longer; 0 for with them.
     """
 
-    def __init__(self, code: CodeType, insts: list[Instruction] | None = None, joined: bool = False) -> None:
+    def __init__(self, code: CodeType, insts: list[Instruction] | None = None, joined: int = 0) -> None:
         self.code = code
         insts = with_jumps_back(insts or remove_unreachable(decode(code)))
-        self.insts, self.has_lines = thread(without_copies(insts) if joined else insts)  # a condition that is on several lines
+        self.insts, self.has_lines = thread(without_copies(insts, joined) if joined else insts)  # a condition that is on several lines
         self.n = len(self.insts)
         self.depth: list[int] = stack_depths(self.insts)  # type: ignore[assignment]
         self.ops = [inst.op for inst in self.insts]
@@ -65,7 +66,7 @@ class Graph:
         self._joins: dict[bool, list[int]] = {}
         self._rep: list[int] | None = None
         self._dominators()
-        self._loops(joined)
+        self._loops(joined > 0)
 
     # -- moving on
 
@@ -122,6 +123,11 @@ class Graph:
                 outer = self.handler[outer]
             found = self._chains[handler] = (handler, *(self.chain(outer) if outer != handler else ()))
         return found
+
+    @functools.cached_property
+    def covered_last(self) -> dict[int, int]:
+        """For each handler the last instruction that it covers. (Those that the decoder adds for CPython 3.10 stand behind all.)"""
+        return {handler: i for i, handler in enumerate(self.handler)}
 
     # -- dominators, by blocks
 

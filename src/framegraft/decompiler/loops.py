@@ -101,8 +101,8 @@ class Loops:
             for handler in g.chain(g.handler[at]):
                 if handler in outer:
                     break
-                if handler > last and g.insts[handler].offset >= 0:  # else what the decoder adds for 3.10, behind all
-                    last = handler
+                if handler > last:
+                    last = max(last, handler if g.insts[handler].offset >= 0 else g.covered_last[handler])
             if at == last and g.ops[at] not in ("JUMP", "POP_JUMP_IF") and g.ops[at] not in ("RERAISE", "RETURN_VALUE", "RAISE_VARARGS"):
                 if at != low:
                     last += 1  # the rest of a handler

@@ -9,18 +9,18 @@ from typing import Any
 
 from ..bytecode.flow import stack_use
 from ..errors import DecompileError
+from .assignments import Assignments, passes_on
 from .constants import PLACE
 from .expressions import RULES
-from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Iter, as_expr
-from .stores import finish_import, store
-from .values import Fixed, State, Values, is_atom, local_name, without_slices
+from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Iter
+from .stores import finish_import
+from .values import State, is_atom, local_name, without_slices
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
 _INSTALLED = re.compile(r"__(?:resume_at_\d|compiled_fn_\d|fg__\w+$)")  # names of the engine's objects
-_PASSING = re.compile(r"__(?:temp_|pushed_|graph_out_|frame\d|failure\b)")  # variables of the engine that just pass values on
 
 
-class Operations(Values):
+class Operations(Assignments):
     """The part of the emitter for operations: ``op_NAME(index, instruction, state, statements)`` gives the next index or -1."""
 
     def augmented(self, i: int, state: State, out: list) -> None:
@@ -102,12 +102,16 @@ class Operations(Values):
 
     def op_LOAD_FAST(self, i: int, inst: Any, state: State, out: list) -> int:
         found = state.aliases.get(inst.arg)
-        state.stack.append(self.local(self.name(inst.arg)) if found is None else found)
+        if found is None:
+            name = self.name(inst.arg)
+            found = ast.Name(name, LOAD) if i in self.unbound else self.local(name)  # which may raise is evaluated in its order
+        state.stack.append(found)
         return i + 1
 
     def op_LOAD_DEREF(self, i: int, inst: Any, state: State, out: list) -> int:
         cell = self.cells.get(inst.arg)
-        state.stack.append(ast.Name(self.name(inst.arg), LOAD) if cell is None else ast.Attribute(cell, "cell_contents", LOAD))
+        known = ast.Name(self.name(inst.arg), LOAD)
+        state.stack.append(known if cell is None else self.call_runtime("value_of", cell, ast.Constant(inst.arg)))
         return i + 1
 
     def op_LOAD_CLOSURE(self, i: int, inst: Any, state: State, out: list) -> int:
@@ -142,7 +146,7 @@ class Operations(Values):
         """Whether a variable of the engine is stored at ``i`` and then set to None."""
         insts = self.g.insts[i : i + 3]
         stored = [inst.op for inst in insts] == ["STORE_FAST", "LOAD_CONST", "STORE_FAST"] and insts[1].arg is None
-        return bool(stored and insts[0].arg == insts[2].arg and _PASSING.match(insts[0].arg))
+        return stored and insts[0].arg == insts[2].arg and passes_on(insts[0].arg)
 
     def op_SWAP(self, i: int, inst: Any, state: State, out: list) -> int:
         self.flush(state, out)
@@ -259,8 +263,9 @@ class Operations(Values):
 
     def op_RERAISE(self, i: int, inst: Any, state: State, out: list) -> int:
         self.flush(state, out)
-        if (name := local_name(state.stack[-1])) in self.fresh_names | self.handed_over:
-            self.move(state, name)
+        name = local_name(state.stack[-1])
+        if name in self.fresh_names | self.handed_over or name and name.startswith("__entry_") and self.g.handler[i] < 0:
+            self.move(state, name)  # type: ignore[arg-type]
         out.append(ast.Expr(self.call_runtime("reraise", self.take(state.stack.pop()))))
         out.append(ast.Raise(None, None))  # not reached
         return -1
@@ -401,111 +406,6 @@ class Operations(Values):
         values = ast.Tuple([self.take(item) for item in stack[len(stack) - inst.arg :]], LOAD)
         del stack[len(stack) - inst.arg :]
         stack.append(ast.Call(ast.Name("dict", LOAD), [ast.Call(ast.Name("zip", LOAD), [keys, values], [])], []))
-        return i + 1
-
-    # -- statements
-
-    def assign(self, i: int, op: str, arg: Any, state: State, out: list) -> int:
-        stack = state.stack
-        if op == "STORE_FAST":
-            return self.assign_local(i, arg, state, out)
-        if op == "STORE_ATTR":
-            holder = self.take(stack.pop())
-            target: ast.expr = ast.Attribute(holder, arg, STORE)
-        elif op == "STORE_SUBSCR":
-            key = as_expr(stack.pop())
-            target = ast.Subscript(self.take(stack.pop()), key, STORE)
-        else:
-            cell = self.cells.get(arg) if op == "STORE_DEREF" else None
-            if cell is None:
-                self.note_store(self.g.insts[i])
-                target = ast.Name(self.name(arg), STORE)
-            else:
-                target = ast.Attribute(cell, "cell_contents", STORE)
-        self.write(state, target, out)
-        return i + 1
-
-    def write(self, state: State, target: ast.expr, out: list) -> None:
-        item = state.stack.pop()
-        if not (is_atom(item) and isinstance(target, ast.Name) and target.id not in self.global_stores):
-            self.flush(state, out)  # storing a value that is there already needs no order
-        named = isinstance(target, ast.Name) and (not isinstance(item, Definition) or item.node.name == target.id)
-        if isinstance(item, (Import, ImportedName, Definition)) and named:
-            below, self.floor = state.stack, len(state.stack)
-            store(self, target, [*below, item], out)
-            return
-        if isinstance(item, Definition):
-            out.append(self.defined(item))
-            value: ast.expr = ast.Name(item.node.name, LOAD)
-            self.bound.add(item.node.name)
-        elif isinstance(item, Aug):
-            out.append(ast.AugAssign(target, item.op, item.right))  # type: ignore[arg-type]
-            return
-        else:
-            value = self.take(item)
-        out.append(ast.Assign([target], value, lineno=0))
-
-    def assign_local(self, i: int, name: str, state: State, out: list) -> int:
-        stack = state.stack
-        self.note_store(self.g.insts[i])
-        item = stack[-1]
-        if local_name(item) == name and name not in state.aliases:
-            stack.pop()
-            if self.g.handler[i - 1] >= 0:  # which may be there for a name that is not bound
-                out.append(ast.Assign([ast.Name(self.name(name), STORE)], self.local(self.name(name)), lineno=0))
-            return i + 1
-        if is_atom(item) and _PASSING.match(name) and not isinstance(state.aliases, Fixed):
-            stack.pop()
-            if isinstance(item, ast.Constant) and item.value is None and self.move(state, name):
-                self.release_aliases(state, name, out)
-            else:
-                self.release(state, name, out)
-            state.aliases[name] = item
-            return i + 1
-        stack.pop()
-        self.release(state, name, out)
-        stack.append(item)
-        self.write(state, ast.Name(self.name(name), STORE), out)
-        self.let_go(state, item, out)
-        return i + 1
-
-    def is_handed_over(self, i: int, name: str) -> bool:
-        """Whether the variable deleted at ``i`` has gone onto the stack for good: to the end of a resume function's prologue, or
-        to the call with which the frame ends. There is no other word for that."""
-        ops = self.g.ops
-        if name.startswith(("___stack", "___cell_")) and ops[i - 1] == "LOAD_FAST":
-            return True
-        while ops[i] == "DELETE_FAST":
-            i += 1
-        return ops[i] == "CALL" and ops[i + 1] == "RETURN_VALUE"
-
-    def delete(self, i: int, op: str, inst: Any, state: State, out: list) -> int:
-        stack, arg = state.stack, inst.arg
-        if op == "DELETE_FAST":
-            if arg in state.aliases and not isinstance(state.aliases, Fixed):
-                del state.aliases[arg]
-                return i + 1
-            if any(local_name(item) == arg for item in state.stack):
-                if self.is_handed_over(i, arg):
-                    self.handed_over.add(arg)
-                    return i + 1
-                if self.move(state, arg):
-                    wanted = {later.arg for later in self.g.insts[i:] if later.op == "LOAD_FAST"}
-                    self.settle(state, out, wanted & {other for other, value in state.aliases.items() if local_name(value) == arg})
-                    return i + 1
-            self.release(state, arg, out)
-        if op == "DELETE_ATTR":
-            target: ast.expr = ast.Attribute(self.take(stack.pop()), arg, DEL)
-        elif op == "DELETE_SUBSCR":
-            key = as_expr(stack.pop())
-            target = ast.Subscript(self.take(stack.pop()), key, DEL)
-        elif op == "DELETE_DEREF" and arg in self.cells:
-            target = ast.Attribute(self.cells[arg], "cell_contents", DEL)
-        else:
-            self.note_store(inst)
-            target = ast.Name(self.name(arg), DEL)
-        self.flush(state, out)
-        out.append(ast.Delete([target]))
         return i + 1
 
 

@@ -17,6 +17,7 @@ from ..bytecode.decode import decode
 from ..bytecode.flow import NO_FALLTHROUGH, remove_unreachable, stack_depths, stack_use
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import DecompileError
+from . import runtime
 
 
 def is_resume(code: CodeType) -> bool:
@@ -28,13 +29,13 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
     """Instructions that do the same as a resume function's, most promising first; none for other code."""
     if not is_resume(code):
         return
-    insts = _without_moves(remove_unreachable(decode(code)))
-    if insts[0].op == "LOAD_FAST" and insts[1].op == "STORE_CELL":
-        try:
-            insts = _without_cells(insts)
-        except DecompileError:
-            return
-        yield insts
+    try:
+        insts, cells, helpers = _without_cells(_without_moves(remove_unreachable(decode(code))))
+    except DecompileError:
+        return
+    if cells:
+        yield _importing(helpers, insts)
+        insts = _without_cells(_without_moves(remove_unreachable(decode(code))))[0]  # who takes instructions may change them
     count = 0
     while insts[count].op == "LOAD_FAST" and insts[count].arg == f"___stack{count}":
         count += 1
@@ -43,7 +44,7 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
         return
     for left_out in range(count, -1, -1):
         try:
-            yield _Copier(insts, count, left_out).run()
+            yield _importing(helpers, _Copier(insts, count, left_out).run())
         except DecompileError:
             continue
 
@@ -56,27 +57,63 @@ def _without_moves(insts: list[Instruction]) -> list[Instruction]:
     return remove_unreachable([inst for inst in insts[:count] if inst.op != "DELETE_FAST"] + insts[count:])
 
 
-_CELL_OPS = {"LOAD_DEREF": "LOAD_ATTR", "STORE_DEREF": "STORE_ATTR", "DELETE_DEREF": "DELETE_ATTR"}
+_CELL_OPS = {"LOAD_DEREF": "value_of", "DELETE_DEREF": "unbind"}  # -> the function of ``runtime``
 
 
-def _without_cells(insts: list[Instruction]) -> list[Instruction]:
-    """The code with ``cell.cell_contents`` for the variables of which the cells are parameters."""
+def _without_cells(insts: list[Instruction]) -> tuple[list[Instruction], dict[str, str], set[str]]:
+    """The code without the variables of which the cells are parameters: the cells' contents instead.
+
+    With it the parameters of these variables, and what the code calls for those that may have no value.
+    """
+    helpers: set[str] = set()
     cells: dict[str, str] = {}
     while insts[2 * len(cells)].op == "LOAD_FAST" and insts[2 * len(cells) + 1].op == "STORE_CELL":
         load, stored = insts[2 * len(cells) : 2 * len(cells) + 2]
         cells[stored.arg] = load.arg
     out: list[Instruction] = []
     for inst in insts[2 * len(cells) :]:
-        if inst.arg in cells and inst.op == "LOAD_CLOSURE":
-            raise DecompileError("a function is made with a given cell")
-        if inst.op in _CELL_OPS and inst.arg in cells:
-            after = Instruction(_CELL_OPS[inst.op], "cell_contents")
-            after.offset, after.positions, after.handler = inst.offset, inst.positions, inst.handler
-            inst.op, inst.arg = "LOAD_FAST", cells[inst.arg]
-            out += (inst, after)
-        else:
+        if inst.arg not in cells or not inst.op.endswith(("_DEREF", "_CLOSURE")):
             out.append(inst)
-    return remove_unreachable(out)
+            continue
+        cell = ("LOAD_FAST", cells[inst.arg])
+        if inst.op == "STORE_DEREF":
+            out += _instead(inst, cell, ("STORE_ATTR", "cell_contents"))
+            continue
+        if inst.op not in _CELL_OPS:
+            raise DecompileError("a function is made with a given cell")
+        helper = _CELL_OPS[inst.op]
+        helpers.add(helper)
+        drop = [("POP_TOP", None)] if helper == "unbind" else []
+        out += _instead(inst, ("LOAD_FAST", f"__{helper}"), cell, ("LOAD_CONST", inst.arg), ("CALL", (2, ())), *drop)
+    return remove_unreachable(out), cells, helpers
+
+
+def _instead(inst: Instruction, *operations: tuple[str, Any]) -> list[Instruction]:
+    """``operations`` in the place of ``inst``, which becomes the first of them."""
+    rest = [_like(inst, op, arg) for op, arg in operations[1:]]
+    inst.op, inst.arg = operations[0]
+    return [inst, *rest]
+
+
+def _like(inst: Instruction, op: str, arg: Any) -> Instruction:
+    """A new instruction at the place of ``inst``."""
+    made = Instruction(op, arg)
+    made.offset, made.positions, made.handler = inst.offset, inst.positions, inst.handler
+    return made
+
+
+def _importing(helpers: set[str], insts: list[Instruction]) -> list[Instruction]:
+    """``from runtime import helper as __helper``, and then ``insts``."""
+    if not helpers:
+        return insts
+    names = tuple(sorted(helpers))
+    operations = [("LOAD_CONST", 0), ("LOAD_CONST", names), ("IMPORT_NAME", runtime.__name__)]
+    for name in names:
+        operations += [("IMPORT_FROM", name), ("STORE_FAST", f"__{name}")]
+    first = [_like(insts[0], op, arg) for op, arg in [*operations, ("POP_TOP", None)]]
+    for inst in first:
+        inst.handler = None
+    return remove_unreachable(first + insts)
 
 
 def _without_jumps_to_the_next(insts: list[Instruction]) -> list[Instruction]:

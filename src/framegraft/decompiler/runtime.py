@@ -6,6 +6,7 @@ Each function runs the one operation that it is named for, so that it does exact
 from __future__ import annotations
 
 import builtins
+import functools
 import sys
 from types import FunctionType
 from typing import Any
@@ -15,17 +16,19 @@ from ..bytecode.encode import encode
 from ..bytecode.flow import renumber
 from ..bytecode.ir import Instruction
 
+_RETURN_TOP = (("SWAP", 2), ("POP_TOP", None), ("RETURN_VALUE", None))  # with one entry below: CPython 3.10 would never let go of it
+
 END: Any = object()  # what ``advance`` returns for an iterator at its end
 
 
-def _assembled(name: str, parameters: list[str], *operations: tuple[str, Any]) -> Any:
+def _assembled(name: str, parameters: list[str], *operations: tuple[str, Any], cells: tuple[str, ...] = ()) -> Any:
     body = []
     for op, arg in operations:
         inst = Instruction(op, arg)
         inst.positions = (1, None, None, None)
         body.append(inst)
     template = (lambda: None).__code__
-    code = encode(renumber(body), template, name=name, qualname=name, argnames=parameters)
+    code = encode(renumber(body), template, name=name, qualname=name, argnames=parameters, cellvars=cells, no_make_cell=cells)
     return FunctionType(code, globals(), name)
 
 
@@ -36,7 +39,7 @@ unhandle = _assembled(  # goes back to the exception that was being handled befo
 reraise = _assembled(  # raises ``error`` as it is, its context untouched
     "reraise", ["error"], ("LOAD_FAST", "error"), ("RERAISE", 0))
 matches = _assembled(  # whether ``except kinds`` would catch ``error``
-    "matches", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EXC_MATCH", None), ("RETURN_VALUE", None))
+    "matches", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EXC_MATCH", None), *_RETURN_TOP)
 if hasattr(builtins, "ExceptionGroup"):
     matches_group = _assembled(  # (what ``except* kinds`` leaves, what it takes) of ``error``
         "matches_group", ["error", "kinds"], ("LOAD_FAST", "error"), ("LOAD_FAST", "kinds"), ("CHECK_EG_MATCH", None),
@@ -49,11 +52,12 @@ enter = _assembled(  # (``__exit__``, what ``__enter__()`` returns) of a context
 enter_async = _assembled(
     "enter_async", ["manager"], ("LOAD_FAST", "manager"), ("BEFORE_ASYNC_WITH", None), ("BUILD_TUPLE", 2), ("RETURN_VALUE", None))
 match_sequence = _assembled(
-    "match_sequence", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_SEQUENCE", None), ("RETURN_VALUE", None))
+    "match_sequence", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_SEQUENCE", None), *_RETURN_TOP)
 match_mapping = _assembled(
-    "match_mapping", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_MAPPING", None), ("RETURN_VALUE", None))
+    "match_mapping", ["subject"], ("LOAD_FAST", "subject"), ("MATCH_MAPPING", None), *_RETURN_TOP)
 match_keys = _assembled(
-    "match_keys", ["subject", "keys"], ("LOAD_FAST", "subject"), ("LOAD_FAST", "keys"), ("MATCH_KEYS", None), ("RETURN_VALUE", None))
+    "match_keys", ["subject", "keys"], ("LOAD_FAST", "subject"), ("LOAD_FAST", "keys"), ("MATCH_KEYS", None), ("SWAP", 2),
+    ("POP_TOP", None), *_RETURN_TOP)
 
 
 merge = _assembled(  # into the keywords of a call of ``function``, each of which may be there only once
@@ -77,8 +81,25 @@ _MATCHERS: dict[int, Any] = {}
 
 def import_from(module: Any, name: str) -> Any:
     """What ``from module import name`` binds."""
-    found = _assembled("import_from", ["module"], ("LOAD_FAST", "module"), ("IMPORT_FROM", name), ("RETURN_VALUE", None))
+    found = _assembled("import_from", ["module"], ("LOAD_FAST", "module"), ("IMPORT_FROM", name), *_RETURN_TOP)
     return found(module)
+
+
+def value_of(cell: Any, name: str) -> Any:
+    """The value of the variable ``name``, whose cell ``cell`` is. UnboundLocalError if it has none."""
+    return _of_variable(("LOAD_DEREF", name), ("RETURN_VALUE", None))(cell)
+
+
+def unbind(cell: Any, name: str) -> None:
+    """``del name``, of which ``cell`` is the cell. UnboundLocalError if it has no value."""
+    _of_variable(("DELETE_DEREF", name), ("LOAD_CONST", None), ("RETURN_VALUE", None))(cell)
+
+
+@functools.cache
+def _of_variable(*operations: tuple[str, Any]) -> Any:
+    """A function of a cell, with which the operations' variable begins."""
+    name = operations[0][1]
+    return _assembled(name, ["__cell"], ("LOAD_FAST", "__cell"), ("STORE_CELL", name), *operations, cells=(name,))
 
 
 def advance(iterator: Any) -> Any:

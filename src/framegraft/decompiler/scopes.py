@@ -33,6 +33,12 @@ class Scopes:
         self.global_stores: set[str] = set()
         self.free_stores: set[str] = set()
         self.names_seen: set[str] = set()
+        self.cell_names = set(code.co_cellvars)  # variables that the source must have, for functions inside to refer to
+
+    def cells_used(self: Walker) -> set[str]:  # type: ignore[misc]
+        """Variables that instructions refer to by their cells, but for those whose cells are given."""
+        used = {inst.arg for inst in self.g.insts if inst.op.endswith(("_DEREF", "_CLOSURE"))} & set(self.code.co_cellvars)
+        return used - {inst.arg for inst in self.g.insts if inst.op == "STORE_CELL"}
 
     def name(self: Walker, name: str) -> str:  # type: ignore[misc]
         """A name as the source has it; DecompileError for one that cannot stand there."""
@@ -99,7 +105,7 @@ class Scopes:
 
     def never_bound(self: Walker, loaded: set[str]) -> set[str]:  # type: ignore[misc]
         """Locals (``loaded``, and those with cells) that no statement binds."""
-        return (loaded | set(self.code.co_cellvars)) - self.bound - set(map(inlined_name, self.bound))
+        return (loaded | self.cell_names) - self.bound - set(map(inlined_name, self.bound))
 
     def local_names(self: Walker) -> set[str]:  # type: ignore[misc]
         code = self.code

@@ -8,8 +8,11 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
+from ..bytecode.flow import unbound_loads
 from ..errors import DecompileError
+from .copies import SHORT
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
+from .scopes import parameter_count
 from .walker import Walker
 
 LOAD, STORE = ast.Load(), ast.Store()
@@ -73,7 +76,6 @@ def holds_error(name: str | None) -> TypeGuard[str]:
     return name is not None and name.startswith(("__error_", "__entry_", "__pushed_", "___stack"))
 
 
-
 def taken_out(variable: Any, name: str) -> ast.expr:
     """``(name, (name := None))[0]``: the value of a variable, which lets go of it."""
     clear = ast.NamedExpr(ast.Name(variable.id, STORE), ast.Constant(None))
@@ -88,19 +90,20 @@ class Values(Walker):
     if TYPE_CHECKING:
         run: Callable[..., tuple[list[ast.stmt], Any]]  # the Emitter's
 
-
     def __init__(self, code: Any) -> None:
         super().__init__(code)
         self.is_comprehension = self.is_genexpr = self.is_expression = False
         for inst in self.g.insts:
             if inst.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST"):
                 inst.arg = _identifier(inst.arg)
+        self.unbound = unbound_loads(self.g.insts, code.co_varnames[: parameter_count(code)])  # loads of locals that may raise
         self.needs: set[str] = set()
         self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
         self.fresh_names: set[str] = set()  # of variables that stand for entries of the stack
         self.handed_over: set[str] = set()  # parameters that the original lets go of where it puts them onto the stack
         self.counts: dict[str, int] = {}
         self.cells: dict[str, ast.expr] = {}
+        self.cell_names = self.cells_used()
         self.pieces: dict[int, int] = {}  # first instruction -> number, for code that is no tree
         self.todo: list[int] = []
         self.meets: set[int] = set()
@@ -116,7 +119,7 @@ class Values(Walker):
     def walk(self, code: Any) -> Walker:
         found = self.nested.get(id(code))
         if found is None:
-            found = self.nested[id(code)] = self.nested_walker(code, Walker, True)
+            found = self.nested[id(code)] = self.nested_walker(code, Walker, SHORT)
         return found
 
     def fresh(self, stem: str) -> str:
@@ -128,9 +131,6 @@ class Values(Walker):
                 self.fresh_names.add(name)
                 self.bound.add(name)
                 return name
-
-    def never_bound(self, loaded: set[str]) -> set[str]:
-        return super().never_bound(loaded) - self.cells.keys()  # variables of given cells are no names in the source
 
     def local(self, name: str) -> ast.expr:
         made = ast.Name(name, LOAD)

@@ -32,7 +32,7 @@ _MATCHES = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
 class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
     """Decompiles one code object; code objects inside of it get walkers of their own."""
 
-    def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None, joined: bool = False) -> None:
+    def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None, joined: int = 0) -> None:
         self.code = code
         self.parent = parent
         self.joined = joined
@@ -52,6 +52,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
         self.returns: list[ast.Return] = []
         self.body: list[ast.stmt] = []
         self.init_scopes()
+        if insts is not None:
+            self.cell_names = self.cells_used()
 
     def statements(self) -> list[ast.stmt]:
         """The body of the code object."""
