@@ -17,6 +17,7 @@ from ..model.value import (
     CellVariable,
     CombinedIteratorVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
@@ -36,9 +37,10 @@ from ..model.value import (
     constant,
 )
 from . import calls, class_attributes, exception_attributes, instances, lookup, names
+from .hashed import dict_set
 from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
-BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, SliceVariable, IteratorVariable,
+BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, DequeVariable, SliceVariable, IteratorVariable,
                 CombinedIteratorVariable, GeneratorVariable, CellVariable)
 
 
@@ -92,6 +94,8 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
     if isinstance(obj, BUILTIN_LIKE):
         if isinstance(obj, SliceVariable) and name in ("start", "stop", "step"):
             return obj.items[("start", "stop", "step").index(name)]
+        if isinstance(obj, DequeVariable) and name == "maxlen":
+            return constant(obj.maxlen)
         return _builtin_attr(obj, name)
     if isinstance(obj, MethodVariable):
         if type(obj) is MethodVariable and name == "__self__":
@@ -131,10 +135,14 @@ def _partial_attr(obj: Any, name: str) -> VariableTracker:
     """functools.partial made in the trace, or what is like one."""
     if obj.python_type() is not functools.partial:
         raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+    if name in obj.attrs:
+        return obj.attrs[name]
     if name == "func":
         return obj.func
     if name == "args":
         return TupleVariable(list(obj.args))
+    if name == "keywords":
+        return DictVariable({k: (constant(k), v) for k, v in obj.kwargs.items()})
     if name == "__call__":
         return BuiltinMethodVariable(name, obj)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
@@ -225,9 +233,24 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
     if name == "__doc__":
         doc = obj.code.co_consts[0] if obj.code.co_consts else None
         return constant(doc if isinstance(doc, str) else None)
+    if name == "__annotations__" and not (obj.annotations is not None and type(obj.annotations) not in (TupleVariable, DictVariable)):
+        return _annotations(tx, obj)
+    if name == "__kwdefaults__":
+        return obj.kwdefaults or NONE
     if lookup.defines(types.FunctionType, name):
         raise GraphBreak("unsupported_attribute", f"{name} of a function made in the trace")
     raise lookup.attribute_error(obj, name)
+
+
+def _annotations(tx: Any, fn: FunctionVariable) -> VariableTracker:
+    """The function's one dict of annotations, made from the pairs in bytecode when it is first asked for (func_get_annotation_dict)."""
+    if not isinstance(fn.annotations, DictVariable):
+        pairs = fn.annotations.items if isinstance(fn.annotations, TupleVariable) else []
+        tx.state.changed(fn)
+        fn.annotations = DictVariable({})
+        for name, value in zip(pairs[::2], pairs[1::2], strict=True):
+            dict_set(tx, fn.annotations, realize(name, tx.state), value)
+    return fn.annotations
 
 
 def special_method(tx: Any, obj: VariableTracker, name: str) -> VariableTracker | None:
