@@ -4,6 +4,7 @@ Arguments: a backend, or "none" for eager mode; "split" to have graphs end where
 """
 
 import json
+import os
 import sys
 
 import torch
@@ -70,7 +71,9 @@ def main() -> None:
         losses.append(checksum.item())
     graphs = framegraft.stats()["graphs"]
     print("RESULT " + json.dumps({"rank": rank, "losses": losses, "graphs": graphs, "parts": parts}), flush=True)
+    dist.barrier()
     dist.destroy_process_group()
+    os._exit(0)  # gloo's threads, destroyed by the interpreter's exit, have aborted the process ("terminate called ...")
 
 
 if __name__ == "__main__":

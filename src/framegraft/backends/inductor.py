@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ..errors import ConfigError
 from .parts import compile_parts
-from .tracing import backend_context, own_copy, symbolic_inputs
+from .tracing import backend_context, has_float_symbols, own_copy, symbolic_inputs
 from .twice import twice_differentiable
 
 
@@ -30,10 +30,14 @@ class InductorBackend:
         return compile_parts(gm, example_inputs, self._compile)
 
     def _compile(self, gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
+        patches = self.config_patches
+        if has_float_symbols(gm):
+            # It may take a float for a constant. The ShapeEnv tells of that when the code is made, but not when it comes from a cache.
+            patches = {**patches, "fx_graph_cache": False, "fx_graph_remote_cache": False}
         with backend_context(gm, ShapeEnv):  # without one, the caches on disk are passed by
             # compile_fx takes ownership of the graph and rewrites it
             inputs = symbolic_inputs(gm, example_inputs)
-            compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=self.config_patches or None)
+            compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=patches or None)
         # It comes wrapped to keep the other frame evaluation hook out, at a cost per call; ours skips torch's frames.
         return twice_differentiable(getattr(compiled, "_torchdynamo_orig_callable", compiled), gm)
 

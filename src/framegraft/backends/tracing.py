@@ -55,6 +55,17 @@ def _fresh_mode(mode: FakeTensorMode, shape_env: Callable[[], Any] | None) -> Fa
     )
 
 
+def has_float_symbols(gm: GraphModule) -> bool:
+    """Whether the graph was made with Python floats that change from call to call."""
+    mode = fake_mode_of(gm)
+    env = None if mode is None else mode.shape_env
+    if env is None:
+        return False
+    from torch.utils._sympy.symbol import SymT, symbol_is_type  # brings sympy, which graphs without symbols do without
+
+    return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in env.backed_var_to_val)
+
+
 def refuses_floats(error: BaseException | None) -> bool:
     """Whether a compiler failed because it has no way to take floats as inputs of this graph."""
     if type(error).__name__ != "TensorifyScalarRestartAnalysis":
