@@ -18,6 +18,7 @@ from ..model.value import (
     CellVariable,
     CombinedIteratorVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
@@ -247,7 +248,7 @@ def children(tracker: Any) -> list:
         return list(tracker.attrs.values()) if tracker.source is None else []
     if isinstance(tracker, ListVariable):
         return list(tracker.appended)
-    if isinstance(tracker, (TupleVariable, SliceVariable)):
+    if isinstance(tracker, (TupleVariable, SliceVariable, DequeVariable)):
         return list(tracker.items)
     if isinstance(tracker, DictVariable):
         owner = [tracker.owner] if tracker.owner is not None else []
@@ -269,7 +270,7 @@ def children(tracker: Any) -> list:
     if isinstance(tracker, GetterVariable):
         return [*tracker.given, *tracker.named.values()]
     if isinstance(tracker, PartialVariable):
-        return [tracker.func, *tracker.args, *tracker.kwargs.values()]
+        return [tracker.func, *tracker.args, *tracker.kwargs.values(), *tracker.attrs.values()]
     if isinstance(tracker, MethodVariable):
         return [tracker.func, tracker.obj]
     if isinstance(tracker, (BuiltinMethodVariable, SuperVariable)):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import collections
+
 from ..model.value import (
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ListVariable,
     SetVariable,
@@ -32,6 +35,21 @@ def _list(cg: Codegen, t: ListVariable) -> None:
         cg.load_many(t.items)
         cg.op("BUILD_LIST", len(t.items))
     cg.store_temp(t)
+
+
+@builds(DequeVariable)
+def _deque(cg: Codegen, t: DequeVariable) -> None:
+    cg.load_object(collections.deque)
+    cg.op("LOAD_CONST", ())
+    cg.op("LOAD_CONST", t.maxlen)
+    cg.call(2)
+    cg.store_temp(t)
+    for item in t.items:
+        cg.load_object(collections.deque.append)
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        cg.load(item)
+        cg.call(2)
+        cg.op("POP_TOP")
 
 
 @builds(TupleVariable)

@@ -14,6 +14,7 @@ import torch
 from ..model.value import (
     MISSING,
     CellVariable,
+    DequeVariable,
     DictVariable,
     ListVariable,
     ObjectVariable,
@@ -156,6 +157,19 @@ def _set(tracker: SetVariable, effects: list[Effect]) -> None:
     effects.append(Effect([items, Owner(tracker.source)], store))
 
 
+def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
+    def store(cg: Codegen, names: list[str]) -> None:
+        for method, args in (("clear", ()), ("extend", (names[0],))):
+            cg.load_object(getattr(collections.deque, method))
+            _fast(cg, names[1])
+            for name in args:
+                _fast(cg, name)
+            cg.call(1 + len(args))
+            cg.op("POP_TOP")
+
+    effects.append(Effect([ListVariable(list(tracker.items)), Owner(tracker.source)], store))
+
+
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
     def custom(name: str) -> bool:
         """Whether the class has a method of its own, which the trace has run already."""
@@ -272,6 +286,7 @@ _COLLECT: dict[type, Any] = {
     TensorVariable: _tensor,
     DictVariable: _dict,
     SetVariable: _set,
+    DequeVariable: _deque,
     ObjectVariable: _object,
     CellVariable: _cell,
     OutsideIteratorVariable: _iterator,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 from typing import Any
 
 from ..bytecode.code import qualified_name
 from ..model.value import (
     CombinedIteratorVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     GeneratorVariable,
     IteratorVariable,
@@ -48,6 +50,14 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
         cg.load_object(new_dict_iterator)
         cg.load(origin)
         for part in (t.index, t.view, backwards):
+            cg.op("LOAD_CONST", part)
+        cg.call(4)
+    elif isinstance(origin, DequeVariable):
+        if t.broken or origin.changes != t.changes or t.kind is not type(iter(collections.deque())):
+            raise Unreconstructible("an iterator over a deque that has changed")
+        cg.load_object(new_dict_iterator)
+        cg.load(origin)
+        for part in (t.index, "", False):
             cg.op("LOAD_CONST", part)
         cg.call(4)
     elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):

@@ -198,6 +198,10 @@ def _made_by_call(cg: Codegen, t: Any, cls: type, args: list, kwargs: dict) -> N
 @builds(PartialVariable)
 def _partial(cg: Codegen, t: PartialVariable) -> None:
     _made_by_call(cg, t, functools.partial, [t.func, *t.args], t.kwargs)
+    for attr, value in t.attrs.items():
+        cg.load(value)
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        cg.op("STORE_ATTR", attr)
 
 
 @builds(GetterVariable)

@@ -403,7 +403,13 @@ def import_name(tx: Tx, inst: Instruction) -> None:
 
 @rule("IMPORT_FROM")
 def import_from(tx: Tx, inst: Instruction) -> None:
-    tx.stack.append(core.get_attr(tx, realize(tx.stack[-1], tx.state), inst.arg))
+    module = realize(tx.stack[-1], tx.state)
+    try:
+        tx.stack.append(core.get_attr(tx, module, inst.arg))
+    except UserRaise as raised:
+        if issubclass(raised.value.python_type(), AttributeError):  # eager mode looks in sys.modules, and words an ImportError
+            raise GraphBreak("raised_exception", f"{inst.arg} imported from a module that does not have it") from None
+        raise
 
 
 @rule("RETURN_VALUE")

@@ -7,6 +7,7 @@ replayed by ``emit.effects``.
 
 from __future__ import annotations
 
+import collections
 import types
 from typing import Any
 
@@ -113,7 +114,7 @@ class TensorVariable(VariableTracker):
 
 
 class ListVariable(VariableTracker):
-    """A list (also the payload of list subclasses and deques).
+    """A list (also the payload of list subclasses).
 
     ``look``: for a list from outside, gives the trackers of what is in it, and guards its length. It is called when
     ``items`` is first asked for; appending does not ask.
@@ -230,6 +231,23 @@ class SetVariable(VariableTracker):
 
     def python_type(self) -> type:
         return self.cls
+
+
+class DequeVariable(VariableTracker):
+    """A collections.deque; ``maxlen`` is None or an int."""
+
+    __slots__ = ("items", "maxlen", "value", "mutated", "changes")
+
+    def __init__(self, items: list, maxlen: int | None, source: Source | None = None, value: Any = None) -> None:
+        self.items = items
+        self.maxlen = maxlen
+        self.source = source
+        self.value = value
+        self.mutated = False
+        self.changes = 0
+
+    def python_type(self) -> type:
+        return collections.deque
 
 
 class ObjectVariable(VariableTracker):

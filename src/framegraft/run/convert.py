@@ -29,6 +29,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     class_checks,
     constructors,
     copies,
+    deques,
     dict_methods,
     functions,
     inlining,

@@ -13,6 +13,7 @@ from ..model.dispatch import specialised
 from ..model.value import (
     BuiltinMethodVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ListVariable,
     ObjectVariable,
@@ -79,6 +80,8 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         a.items[:] = a.items * containers.index_of(tx, b, "repeat")
         hashed.changing(tx, a)
         return a
+    if isinstance(a, DequeVariable) and fn is operator.iadd:
+        return calls.call(tx, BuiltinMethodVariable("__iadd__", a), [b], {})
     if isinstance(a, DictVariable) and fn is operator.ior:
         calls.call(tx, BuiltinMethodVariable("update", a), [b], {})
         return a
@@ -123,14 +126,24 @@ def _union(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker |
     for part in (a, b):
         if isinstance(part, ConstantVariable) and part.value is None:
             values.append(None)
-        elif isinstance(part, ObjectVariable) and (part.cls is types.UnionType or issubclass(part.cls, type) and (
-                lookup.mro_lookup(tx, part.cls, "__or__") is type.__or__)):
+        elif isinstance(part, ObjectVariable) and _is_type(tx, part):
             values.append(part.value)
         else:
             return None
     if values == [None, None]:
         return None
+    for part in (a, b):
+        if isinstance(part, ObjectVariable) and part.source is not None and part.cls is not types.UnionType:
+            tx.state.guards.pin(part.source, part.value)
     return wrap_pinned(tx, operator.or_(*values))
+
+
+def _is_type(tx: Any, part: ObjectVariable) -> bool:
+    if hashed.is_missing(part.value):
+        return False
+    if part.cls in (types.UnionType, types.GenericAlias) or part.cls.__module__ == "typing":
+        return True
+    return issubclass(part.cls, type) and lookup.mro_lookup(tx, part.cls, "__or__") is type.__or__
 
 
 def _is_overloaded(tx: Any, a: VariableTracker, b: VariableTracker, name: str) -> bool:
@@ -165,10 +178,26 @@ def _has_index(tx: Any, value: VariableTracker) -> bool:
     return isinstance(value, ObjectVariable) and attributes.special_method(tx, value, "__index__") is not None
 
 
+def _deque_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+    """deque + deque, deque * int; what is more than ``maxlen`` falls out on the left."""
+    if fn is operator.add and isinstance(a, DequeVariable):
+        if not isinstance(b, DequeVariable):
+            raise UserRaise(user_error(TypeError, f'can only concatenate deque (not "{type_name(b.python_type())}") to deque'))
+        items, limit = a.items + b.items, a.maxlen
+    elif fn is operator.mul and DequeVariable in (type(a), type(b)):
+        whole, count = (a, b) if isinstance(a, DequeVariable) else (b, a)
+        items, limit = whole.items * containers.index_of(tx, count, "repeat"), whole.maxlen  # type: ignore[attr-defined]
+    else:
+        return None
+    return DequeVariable(items if limit is None else items[max(len(items) - limit, 0):], limit)
+
+
 def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, exact: bool) -> VariableTracker | None:
     """``exact``: neither is what an instance of a subclass holds."""
     a, b = specialised(a), specialised(b)  # how often a sequence is repeated
     kind = type(a)
+    if DequeVariable in (kind, type(b)):
+        return _deque_arithmetic(tx, fn, a, b)
     if kind is TupleVariable and exact and fn is operator.add and type(b) is kind and not (a.items and b.items):  # type: ignore[attr-defined]
         return a if a.items else b  # type: ignore[attr-defined]
     if fn is operator.add and kind in (ListVariable, TupleVariable) and type(b) is kind:

@@ -17,6 +17,7 @@ from ..model.value import (
     CellVariable,
     CombinedIteratorVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
@@ -38,7 +39,7 @@ from ..model.value import (
 from . import calls, class_attributes, exception_attributes, instances, lookup, names
 from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
-BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, SliceVariable, IteratorVariable,
+BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, DequeVariable, SliceVariable, IteratorVariable,
                 CombinedIteratorVariable, GeneratorVariable, CellVariable)
 
 
@@ -92,6 +93,8 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
     if isinstance(obj, BUILTIN_LIKE):
         if isinstance(obj, SliceVariable) and name in ("start", "stop", "step"):
             return obj.items[("start", "stop", "step").index(name)]
+        if isinstance(obj, DequeVariable) and name == "maxlen":
+            return constant(obj.maxlen)
         return _builtin_attr(obj, name)
     if isinstance(obj, MethodVariable):
         if type(obj) is MethodVariable and name == "__self__":
@@ -131,10 +134,14 @@ def _partial_attr(obj: Any, name: str) -> VariableTracker:
     """functools.partial made in the trace, or what is like one."""
     if obj.python_type() is not functools.partial:
         raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+    if name in obj.attrs:
+        return obj.attrs[name]
     if name == "func":
         return obj.func
     if name == "args":
         return TupleVariable(list(obj.args))
+    if name == "keywords":
+        return DictVariable({k: (constant(k), v) for k, v in obj.kwargs.items()})
     if name == "__call__":
         return BuiltinMethodVariable(name, obj)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
@@ -227,6 +234,8 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
         return constant(doc if isinstance(doc, str) else None)
     if name == "__annotations__":
         return _annotations(tx, obj)
+    if name == "__kwdefaults__":
+        return obj.kwdefaults or NONE
     if lookup.defines(types.FunctionType, name):
         raise GraphBreak("unsupported_attribute", f"{name} of a function made in the trace")
     raise lookup.attribute_error(obj, name)

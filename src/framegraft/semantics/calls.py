@@ -21,11 +21,13 @@ from ..model.value import (
     NONE,
     BuiltinMethodVariable,
     CellVariable,
+    CombinedIteratorVariable,
     ConstantVariable,
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
     GeneratorVariable,
+    IteratorVariable,
     LazyVariable,
     ListVariable,
     MethodVariable,
@@ -104,8 +106,11 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             return CACHED[0](tx, fn, value, args, kwargs)
         if type(value) is weakref.ref and not args and not kwargs:
             return WEAKREF[0](tx, fn)
+        if type(value) is types.MethodWrapperType and fn.source is not None:
+            owner = LazyVariable(value.__self__, fn.source.child("ATTR", "__self__"))
+            return call_method(tx, realize(owner, tx.state), value.__name__, args, kwargs)
         if issubclass(type(value), functools.partial):
-            return _call_partial(tx, fn, value, args, kwargs, waiting)
+            return _call_partial(tx, fn, args, kwargs, waiting)
         if type(value) is _native.CompiledFunction:  # compiled code inside of compiled code is a part of it
             tx.state.guards.pin(fn.source or pinned(value), value)
             tx.state.waiting = waiting
@@ -130,14 +135,19 @@ def _call_instance(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, wait
     return call(tx, method, args, kwargs)
 
 
-def _call_partial(tx: Any, fn: ObjectVariable, value: functools.partial, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
-    assert fn.source is not None
-    inner = LazyVariable(value.func, fn.source.child("ATTR", "func"))
-    bound = realize(LazyVariable(value.args, fn.source.child("ATTR", "args")), tx.state)
-    keywords = realize(LazyVariable(value.keywords, fn.source.child("ATTR", "keywords")), tx.state)
-    from_partial = {k.value: v for k, v in iteration.complete(tx, keywords).values()}  # type: ignore[arg-type,attr-defined]
+def _call_partial(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
+    inner, bound, named = partial_parts(tx, fn)
     tx.state.waiting = waiting
-    return call(tx, inner, [*bound.items, *args], {**from_partial, **kwargs})  # type: ignore[attr-defined]
+    return call(tx, inner, [*bound, *args], {**named, **kwargs})
+
+
+def partial_parts(tx: Any, fn: ObjectVariable) -> tuple[VariableTracker, Args, Kwargs]:
+    """Function, arguments and keyword arguments of a functools.partial from outside."""
+    assert fn.source is not None
+    bound = realize(LazyVariable(fn.value.args, fn.source.child("ATTR", "args")), tx.state)
+    keywords = realize(LazyVariable(fn.value.keywords, fn.source.child("ATTR", "keywords")), tx.state)
+    named = {k.value: v for k, v in iteration.complete(tx, keywords).values()}  # type: ignore[arg-type,attr-defined]
+    return LazyVariable(fn.value.func, fn.source.child("ATTR", "func")), bound.items, named  # type: ignore[attr-defined]
 
 
 def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -176,6 +186,8 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     if module in FOLDABLE_MODULES and value.__name__ not in IMPURE:
         if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
             return folding.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
+        if module == "math" and not kwargs:
+            return folding.fold(value, [constant(_plain(tx, a)) for a in args])
     known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
     if known is not None:
         return known(tx, args, kwargs)
@@ -224,7 +236,7 @@ def call_method(
                 return _of_subclass(obj, target) if result is target is not obj else result
     if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:
-            plain = [constant(need_constant_deep(_realize_items(tx, a))) for a in args]
+            plain = [constant(_plain(tx, a)) for a in args]
             named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}
         except GraphBreak:
             plain = None
@@ -247,6 +259,15 @@ def _operator_method(tx: Any, obj: SymbolicVariable, name: str, args: Args) -> V
     if fn is None or len(args) > 1 or any(a.python_type() is not obj.cls for a in args):
         return None
     return TENSOR.symbolic(tx, fn, [obj, *args])
+
+
+def _plain(tx: Any, tracker: VariableTracker) -> Any:
+    """``need_constant_deep``, with lists as new lists: for C functions that only read them, and whose result holds none of it."""
+    if type(tracker) is ListVariable:
+        return [_plain(tx, realize(i, tx.state)) for i in tracker.items]
+    if isinstance(tracker, (IteratorVariable, CombinedIteratorVariable, GeneratorVariable)):
+        raise GraphBreak("untraceable_call", "an iterator where a constant is needed")
+    return need_constant_deep(_realize_items(tx, tracker))
 
 
 def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:
@@ -359,6 +380,8 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
         made.payload = DictVariable({})
     elif owner is set:
         made.payload = SetVariable({})
+    elif owner in STRUCT_SEQUENCES and len(args) == 2 and not kwargs:
+        return STRUCT_SEQUENCES[owner](tx, cls, iteration.unpack_iterable(tx, realize(args[1], tx.state)))
     else:
         raise GraphBreak("untraceable_call", f"{owner.__name__}.__new__")
     return made
@@ -372,6 +395,7 @@ def _check_excess(tx: Any, cls: type) -> None:
         raise UserRaise(user_error(TypeError, f"{type_name(cls)}() takes no arguments"))
 
 
+STRUCT_SEQUENCES: dict[type, Any] = {}  # named tuples made in C -> (tx, class, items) -> one of them
 MAPPING_BASES: set[type] = {dict}
 # Keyword arguments of exceptions' own __init__, which it keeps as attributes in C.
 EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}

@@ -11,11 +11,12 @@ from typing import Any
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import specialised
+from ..model.dispatch import METHODS, specialised
 from ..model.value import (
     BuiltinMethodVariable,
     CellVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     ListVariable,
@@ -57,6 +58,8 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         if isinstance(x, (ListVariable, TupleVariable)) and isinstance(x, ListVariable) == isinstance(y, ListVariable) and (
                 isinstance(y, (ListVariable, TupleVariable))):
             return _compare_sequences(tx, fn, x.items, y.items)  # type: ignore[attr-defined]
+        if isinstance(x, DequeVariable) and isinstance(y, DequeVariable):
+            return _compare_sequences(tx, fn, x.items, y.items)
         if isinstance(x, DictVariable) and isinstance(y, DictVariable) and fn in (operator.eq, operator.ne):
             return constant(equal_dicts(tx, a, b) == (fn is operator.eq))
         if isinstance(x, SetVariable) and isinstance(y, SetVariable):
@@ -140,6 +143,9 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
             return None
         if _is_member(left):
             return _slot_in_c(found, left, right)
+        known = METHODS.get((type(left), name))  # of a dict's view
+        if known is not None and (result := known(tx, left, [right], {})) is not None:
+            return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")
     return _implemented(tx, instances.bind(tx, found, left, left.cls, name), right)
 

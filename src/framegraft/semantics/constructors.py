@@ -17,6 +17,7 @@ from ..model.value import (
     NONE,
     CombinedIteratorVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     IteratorVariable,
@@ -90,15 +91,51 @@ def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracke
                 said = f"{name} returned non-string (type {type_name(text.python_type())})"
                 raise UserRaise(user_error(TypeError, said))
             return text
-    if isinstance(obj, ExceptionVariable) and fn is str and type(obj.cls.__str__) is types.WrapperDescriptorType:
-        if len(obj.args) == 1 and obj.cls.__str__ is BaseException.__str__:
-            return text_of(tx, str, "__repr__", realize(obj.args[0], tx.state))
+    if isinstance(obj, ExceptionVariable):
+        return _exception_text(tx, fn, obj)
     if isinstance(obj, (ListVariable, TupleVariable)):
         try:
             value = core.need_constant_deep(TupleVariable(obj.items))
         except GraphBreak:
-            return _break_text(fn, obj)
+            return constant(_nested_text(tx, fn, obj, ()))
         return constant(fn(list(value) if isinstance(obj, ListVariable) else obj.python_type()(value)))
+    return constant(_nested_text(tx, fn, obj, ())) if type(obj) is DictVariable else _break_text(fn, obj)
+
+
+def _nested_text(tx: Any, fn: Any, obj: VariableTracker, inside: tuple) -> str:
+    """repr() of a list, tuple or dict and of what it holds; ``inside``: the containers around it."""
+    if type(obj) not in (ListVariable, TupleVariable, DictVariable):
+        return core.need_constant(text_of(tx, repr, "__repr__", obj), "a text")
+    if fn not in (str, repr) or any(obj is other for other in inside):
+        return _break_text(fn, obj)
+
+    def text(item: VariableTracker) -> str:
+        return _nested_text(tx, fn, realize(item, tx.state), (*inside, obj))
+
+    if isinstance(obj, DictVariable):
+        return "{" + ", ".join(f"{text(key)}: {text(value)}" for key, value in list(hashed.complete(tx, obj).values())) + "}"
+    parts = [text(i) for i in list(obj.items)]  # type: ignore[attr-defined]
+    if isinstance(obj, ListVariable):
+        return f"[{', '.join(parts)}]"
+    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
+
+
+def _exception_text(tx: Any, fn: Any, obj: ExceptionVariable) -> VariableTracker:
+    """What str() and repr() of an exception say (CPython: BaseException_str, BaseException_repr, KeyError_str)."""
+    name = "__str__" if fn is str else "__repr__"
+    own = lookup.mro_lookup(tx, obj.cls, name)
+    if isinstance(own, types.FunctionType):
+        text = realize(calls.call(tx, MethodVariable(wrap_pinned(tx, own), obj), [], {}), tx.state)
+        return text if text.python_type() is str else _break_text(fn, obj)
+    args = [realize(a, tx.state) for a in obj.args]
+    slot = own.__objclass__ if isinstance(own, types.WrapperDescriptorType) else None
+    if fn is str and slot in (BaseException, AttributeError, NameError, KeyError):
+        if len(args) == 1:
+            return text_of(tx, repr if slot is KeyError else str, "__repr__", args[0])
+        return text_of(tx, str, "__repr__", TupleVariable(args)) if args else constant("")
+    if fn is repr and slot is BaseException:
+        whole = core.need_constant(text_of(tx, repr, "__repr__", TupleVariable(args)), "a text")
+        return constant(obj.cls.__name__ + (whole[:-2] + ")" if len(args) == 1 else whole))
     return _break_text(fn, obj)
 
 
@@ -251,6 +288,8 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
         if isinstance(inner.value, range):
             return iteration.get_iter(tx, constant(inner.value[::-1]))
         return IteratorVariable([constant(v) for v in values], None, type(values))
+    if isinstance(inner, DequeVariable):
+        return calls.call_method(tx, inner, "__reversed__", [], {})
     if not isinstance(inner, (ListVariable, TupleVariable)):
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
     kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
@@ -287,17 +326,27 @@ calls.MAPPING_BASES.add(collections.OrderedDict)
 
 @constructs(functools.partial)
 def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    made = PartialVariable(args[0], list(args[1:]), dict(kwargs))
-    return made
+    """partial_new: a plain partial of a plain partial is one of the inner function."""
+    fn, bound, named = args[0], list(args[1:]), dict(kwargs)
+    if isinstance(fn, ObjectVariable) and type(fn.value) is functools.partial and fn.source is not None and not fn.attrs:
+        if vars(fn.value):
+            raise GraphBreak("untraceable_call", "a functools.partial with attributes of its own")
+        outer = calls.partial_parts(tx, fn)
+    elif type(fn) is PartialVariable and not fn.attrs:
+        outer = fn.func, fn.args, fn.kwargs
+    else:
+        return PartialVariable(fn, bound, named)
+    return PartialVariable(realize(outer[0], tx.state), [*outer[1], *bound], {**outer[2], **named})
 
 
 class PartialVariable(MethodVariable):
     """functools.partial made in the trace."""
 
-    __slots__ = ("args", "kwargs")
+    __slots__ = ("args", "attrs", "kwargs")
 
     def __init__(self, func: VariableTracker, args: list, kwargs: dict) -> None:
         super().__init__(func, NONE)
+        self.attrs: dict[str, VariableTracker] = {}
         self.args = args
         self.kwargs = kwargs
 

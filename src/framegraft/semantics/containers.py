@@ -112,13 +112,39 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
         except (IndexError, TypeError, KeyError, ValueError) as error:
             raise UserRaise(user_error(type(error), *error.args)) from None
     if isinstance(obj, ObjectVariable) and issubclass(type(obj.value), type):
-        if obj.value in _GENERIC:
-            return wrap_pinned(tx, types.GenericAlias(obj.value, _type_parameters(tx, key)))
-        raise GraphBreak("unsupported_builtin_method", f"{obj.value.__name__}[...]")
+        return _class_item(tx, obj, key)
+    if isinstance(obj, ObjectVariable) and obj.value is not MISSING and type(obj.value).__module__ == "typing":
+        return wrap_pinned(tx, _parametrised(obj.value, _type_parameters(tx, key)))
     method = attributes.special_method(tx, obj, "__getitem__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{type_name(obj.python_type())}' object is not subscriptable"))
     return calls.call(tx, method, [key], {})
+
+
+def _class_item(tx: Any, obj: ObjectVariable, key: VariableTracker) -> VariableTracker:
+    """``cls[key]``: what its metaclass does, an enum's for one, or what ``__class_getitem__`` does (CPython: PyObject_GetItem)."""
+    cls: Any = obj.value
+    if cls in _GENERIC:
+        return wrap_pinned(tx, types.GenericAlias(cls, _type_parameters(tx, key)))
+    on_meta = lookup.mro_lookup(tx, type(cls), "__getitem__")
+    if isinstance(on_meta, types.FunctionType):
+        return calls.call(tx, wrap_pinned(tx, on_meta), [obj, key], {})
+    own = lookup.mro_lookup(tx, cls, "__class_getitem__")
+    if on_meta is MISSING and isinstance(own, classmethod):
+        if getattr(own.__func__, "__module__", None) == "typing":
+            return wrap_pinned(tx, _parametrised(cls, _type_parameters(tx, key)))
+        return calls.call(tx, attributes.get_attr(tx, obj, "__class_getitem__"), [key], {})
+    if on_meta is MISSING and own is MISSING:
+        raise UserRaise(user_error(TypeError, f"type '{type_name(cls)}' is not subscriptable"))
+    raise GraphBreak("unsupported_builtin_method", f"{cls.__name__}[...]")
+
+
+def _parametrised(generic: Any, parameters: Any) -> Any:
+    """A generic type of ``typing`` with parameters: an object without state that anyone may make again."""
+    try:
+        return generic[parameters]
+    except TypeError as error:
+        raise UserRaise(user_error(TypeError, *error.args)) from None
 
 
 _GENERIC = (list, dict, tuple, set, frozenset, type)
@@ -130,8 +156,13 @@ def _type_parameters(tx: Any, key: VariableTracker) -> Any:
         return tuple(_type_parameters(tx, realize(k, tx.state)) for k in key.items)
     if isinstance(key, ConstantVariable):
         return key.value
+    if isinstance(key, ListVariable):  # of Callable[[int], str]
+        return [_type_parameters(tx, realize(k, tx.state)) for k in key.items]
     value = key.value if isinstance(key, ObjectVariable) else None
-    if issubclass(type(value), (type, types.GenericAlias, SPECIAL_FORM)):
+    if issubclass(type(value), (type, types.GenericAlias, types.UnionType, SPECIAL_FORM)):
+        return value
+    if type(value).__module__ == "typing" and key.source is not None:
+        tx.state.guards.pin(key.source, value)
         return value
     raise GraphBreak("unsupported_builtin_method", "a type with parameters that are no classes")
 
@@ -150,6 +181,7 @@ def real_slice(key: SliceVariable) -> slice:
 
 
 _NO_INDEX = {"list": "list indices must be integers or slices, not {}", "tuple": "tuple indices must be integers or slices, not {}",
+             "deque": "sequence index must be integer, not '{}'",
              "repeat": "can't multiply sequence by non-int of type '{}'", "": "'{}' object cannot be interpreted as an integer"}
 
 

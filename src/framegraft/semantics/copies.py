@@ -15,6 +15,7 @@ from ..model.source import pinned
 from ..model.value import (
     MISSING,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     FunctionVariable,
     ListVariable,
@@ -61,6 +62,10 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
 
     if isinstance(obj, ListVariable):
         made = keep(ListVariable([]))
+        made.items.extend(part(i) for i in obj.items)
+        return made
+    if isinstance(obj, DequeVariable):
+        made = keep(DequeVariable([], obj.maxlen))
         made.items.extend(part(i) for i in obj.items)
         return made
     if isinstance(obj, TupleVariable):

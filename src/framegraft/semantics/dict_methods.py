@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import operator
 import types
 from typing import Any
 
@@ -12,12 +13,16 @@ from ..model.dispatch import method
 from ..model.value import (
     MISSING,
     NONE,
+    ConstantVariable,
     DictVariable,
     ObjectVariable,
+    SetVariable,
     TupleVariable,
     VariableTracker,
+    constant,
 )
 from . import (
+    calls,
     containers,
     hashed,
     iteration,
@@ -132,6 +137,69 @@ def view_contains(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> Varia
     return operators.contains(tx, args[0], TupleVariable(view_items(tx, obj)))
 
 
+_SET_OPERATIONS = {"__and__": operator.and_, "__or__": operator.or_, "__sub__": operator.sub, "__xor__": operator.xor}
+
+
+def _view_operation(name: str, fn: Any) -> None:
+    """Views of keys and items behave as sets, and take any iterable as the other operand (dictobject.c, dictviews_or and others)."""
+
+    def apply(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker:
+        mine, others = (_as_items(tx, operand) for operand in (left, right))
+        made = SetVariable({})
+        if fn is operator.and_ and (not isinstance(right, ViewVariable) or len(others) <= len(mine)):
+            wanted, table = [k for k in others if k in mine], others
+        else:
+            wanted, table = [k for k in mine if k not in others] if fn is operator.sub else list(mine), mine
+            if fn is operator.and_:
+                wanted = [k for k in mine if k in others]
+        made.items = {k: table[k] for k in wanted}
+        if fn is operator.or_:
+            made.items.update({k: v for k, v in others.items() if k not in mine})
+        elif fn is operator.xor:
+            made.items = {k: v for k, v in mine.items() if k not in others} | {k: v for k, v in others.items() if k not in mine}
+        made.grown = False  # CPython takes away from a larger set, or makes room in advance
+        return made
+
+    @method(ViewVariable, name)
+    def forward(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
+        return constant(NotImplemented) if obj.kind == "values" else apply(tx, obj, args[0])
+
+    @method(ViewVariable, "__r" + name[2:])
+    def backward(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
+        return constant(NotImplemented) if obj.kind == "values" else apply(tx, args[0], obj)
+
+
+def _as_items(tx: Any, operand: VariableTracker) -> dict[Any, VariableTracker]:
+    items: dict[Any, VariableTracker] = {}
+    for item in iteration.unpack_iterable(tx, operand):
+        item = realize(item, tx.state)
+        items.setdefault(hashed.hash_key(tx, item), item)
+    return items
+
+
+def _view_comparison(name: str, fn: Any) -> None:
+    @method(ViewVariable, name)
+    def compare(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker | None:
+        if obj.kind == "values":
+            return None
+        if not isinstance(args[0], ViewVariable) and not isinstance(hashed.payload_of(args[0]), SetVariable):
+            return constant(NotImplemented)
+        if obj.kind == "items" and not all(type(realize(v, tx.state)) is ConstantVariable for _, v in hashed.complete(tx, obj.of).values()):
+            return None  # CPython compares values without hashing them
+        return constant(fn(_as_items(tx, obj).keys(), _as_items(tx, args[0]).keys()))
+
+
+for _name, _fn in _SET_OPERATIONS.items():
+    _view_operation(_name, _fn)
+for _fn in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+    _view_comparison(f"__{_fn.__name__}__", _fn)
+
+
+@method(ViewVariable, "isdisjoint")
+def view_isdisjoint(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
+    return constant(_as_items(tx, obj).keys().isdisjoint(_as_items(tx, args[0])))
+
+
 @method(DictVariable, "update")
 def dict_update(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> VariableTracker:
     update_dict(tx, obj, args, kwargs)
@@ -155,6 +223,9 @@ def dict_fromkeys(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     for key in iteration.unpack_iterable(tx, args[0]):
         hashed.dict_set(tx, made, realize(key, tx.state), args[1] if len(args) > 1 else NONE)
     return made
+
+
+calls.CLASS_METHODS[dict, "fromkeys"] = dict_fromkeys
 
 
 @method(VariableTracker, "fromkeys")

@@ -25,6 +25,9 @@ def fresh(value: Any) -> VariableTracker:
         return ListVariable([fresh(v) for v in value])
     if type(value) is tuple:
         return TupleVariable([fresh(v) for v in value])
-    if type(value) in (dict, set, bytearray) or type(value).__name__ == "ndarray":
+    if type(value) in _CHANGING or type(value).__name__ == "ndarray" or hasattr(type(value), "__next__"):
         raise GraphBreak("untraceable_call", f"a builtin that gives a new {type(value).__name__}")
     return wrap_constant(value)
+
+
+_CHANGING = (dict, set, bytearray)

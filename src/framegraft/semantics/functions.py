@@ -284,9 +284,21 @@ def handle_vars(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return realize(attributes.get_attr(tx, args[0], "__dict__"), tx.state)
 
 
-@handles(id, globals, locals, dir, exec, eval)
+@handles(id)
+def handle_id(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """The place of an object from outside, which is guarded to be that very object. Arguments that are tensors differ from call to call."""
+    obj = args[0]
+    value = getattr(obj, "value", MISSING)
+    known = obj.source is not None and value is not MISSING and value is not None
+    if not known or isinstance(obj, (ConstantVariable, SymbolicVariable)) or isinstance(obj, TensorVariable) and obj.source.access == "ARG":
+        raise GraphBreak("introspection", "id() of an object of the trace, of a constant or of an argument")
+    tx.state.guards.pin(obj.source, value)
+    return constant(id(value))
+
+
+@handles(globals, locals, dir, exec, eval)
 def handle_introspection(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    raise GraphBreak("introspection", "hash(), id(), globals(), locals(), vars(), dir(), exec() or eval()")
+    raise GraphBreak("introspection", "globals(), locals(), vars(), dir(), exec() or eval()")
 
 
 @handles(print)

@@ -14,6 +14,7 @@ from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, specialised
 from ..model.value import (
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     FunctionVariable,
     LazyVariable,
@@ -72,7 +73,7 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
             return value
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
-    if isinstance(key, (ListVariable, DictVariable, SetVariable, SliceVariable)):
+    if isinstance(key, (ListVariable, DictVariable, SetVariable, DequeVariable, SliceVariable)):
         raise UserRaise(user_error(TypeError, f"unhashable type: '{type_name(key.python_type())}'"))
     raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")
 

@@ -22,7 +22,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import calls, class_attributes, lookup
+from . import calls, class_attributes, lookup, storing
 from .hashed import dict_get
 from .wrapping import wrap_class, wrap_pinned
 
@@ -190,6 +190,8 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
         return obj.payload.items[found.__reduce__()[1][0]]  # type: ignore[attr-defined]
     if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
         return _native_member(tx, found, obj, name)
+    if kind is functools.cached_property and isinstance(obj, ObjectVariable) and found.attrname is not None:
+        return _cached(tx, found, found.attrname, obj)
     getter = lookup.mro_lookup(tx, kind, "__get__")
     if getter is MISSING:
         return class_attributes.class_value(tx, cls, name, found)
@@ -199,6 +201,16 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
     if isinstance(found, type) or isinstance(found, types.BuiltinFunctionType):
         return wrap_pinned(tx, found)
     raise GraphBreak("unsupported_attribute", f"descriptor {kind.__name__} at {cls.__name__}.{name}")
+
+
+def _cached(tx: Any, found: functools.cached_property, name: str, obj: ObjectVariable) -> VariableTracker:
+    """functools.cached_property.__get__ of an instance that has not kept the value. The lock of CPython 3.11 shows nowhere else."""
+    if not storing.has_instance_dict(obj):
+        raise GraphBreak("raised_exception", f"a cached property of a {obj.cls.__name__}, which has no __dict__")
+    value = calls.call(tx, wrap_pinned(tx, found.func), [obj], {})
+    if instance_dict_attr(tx, obj, name) is MISSING:
+        storing.store_attr(tx, obj, name, value)
+    return value
 
 
 def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> VariableTracker:

@@ -14,6 +14,7 @@ from ..model.value import (
     NONE,
     CombinedIteratorVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     GeneratorVariable,
@@ -64,6 +65,8 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         return iterate_dict(tx, obj)
     if isinstance(obj, SetVariable):
         return IteratorVariable(hashed.ordered_items(obj), obj, type(iter(set())))
+    if isinstance(obj, DequeVariable):
+        return calls.call_method(tx, obj, "__iter__", [], {})
     if isinstance(obj, ConstantVariable):
         try:
             values = list(obj.value)
@@ -103,6 +106,11 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
     if isinstance(iterator, IteratorVariable):
         if isinstance(iterator.origin, (DictVariable, SetVariable)) and iterator.origin.changes != iterator.changes:
             _check_unchanged(iterator, iterator.origin)
+        if isinstance(iterator.origin, DequeVariable) and iterator.origin.changes != iterator.changes:
+            if iterator.broken or iterator.index == len(iterator.items):
+                return None
+            iterator.broken = True  # dequeiter_next: it has no items left then
+            raise UserRaise(user_error(RuntimeError, "deque mutated during iteration"))
         if iterator.kind is _BACKWARDS and iterator.items != iterator.origin.items[::-1]:  # type: ignore[union-attr]
             raise GraphBreak("unsupported_iterator", "a list that changes while reversed() goes over it")
         if iterator.index < len(iterator.items):
@@ -169,6 +177,8 @@ def _next_combined(tx: Any, it: CombinedIteratorVariable) -> VariableTracker | N
             keep = item if it.fn is None else calls.call(tx, it.fn, [item], {})
             if calls.truth_of(tx, keep):
                 return item
+    if not it.iterators:  # zip()
+        return None
     items: list[VariableTracker] = []
     for index, inner in enumerate(it.iterators):
         item = next_item(tx, inner)

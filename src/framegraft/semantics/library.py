@@ -6,6 +6,7 @@ import enum
 import functools
 import inspect
 import operator
+import os
 import types
 import typing
 import weakref
@@ -17,7 +18,7 @@ from ..interp.state import realize, user_error
 from ..model.dispatch import CLASSES, constructs, handles
 from ..model.guards import Condition
 from ..model.source import pinned
-from ..model.value import MISSING, LazyVariable, MethodVariable, ObjectVariable, VariableTracker
+from ..model.value import MISSING, ConstantVariable, LazyVariable, MethodVariable, ObjectVariable, VariableTracker
 from . import calls, core, iteration, operators
 from .wrapping import wrap_pinned
 
@@ -25,6 +26,13 @@ from .wrapping import wrap_pinned
 @handles(typing.cast)
 def handle_cast(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return args[1]
+
+
+@handles(os.fspath)
+def handle_fspath(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if not isinstance(args[0], ConstantVariable) or not isinstance(args[0].value, (str, bytes)):
+        raise GraphBreak("untraceable_call", f"os.fspath() of a {args[0].python_type().__name__}")
+    return args[0]
 
 
 @handles(functools.reduce)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import collections
+import operator
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import constructs, method
-from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, VariableTracker
-from . import attributes, calls, containers, hashed, storing
+from ..model.dispatch import constructs, handles, method
+from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, VariableTracker, constant
+from . import attributes, calls, containers, hashed, iteration, operators, storing
 from .constructors import update_dict
 from .functions import is_callable
 
@@ -41,6 +42,21 @@ def initialise(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
 
 calls.INITIALISERS[collections.defaultdict] = initialise
 calls.MAPPING_BASES.add(collections.defaultdict)
+
+
+@handles(collections._count_elements)  # type: ignore[attr-defined]
+def count_elements(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """What Counter.update counts with; a subclass of dict with other ways of getting and setting is asked by its methods."""
+    mapping, one = args[0], constant(1)
+    payload = hashed.payload_of(mapping)
+    if not isinstance(payload, DictVariable) or mapping.python_type() not in (dict, collections.Counter):
+        raise GraphBreak("untraceable_call", f"counting into a {mapping.python_type().__name__}")
+    for item in iteration.unpack_iterable(tx, args[1]):
+        item = realize(item, tx.state)
+        before = hashed.dict_get(tx, payload, item)
+        total = one if before is None else operators.apply(tx, operator.add, [realize(before, tx.state), one])
+        hashed.dict_set(tx, payload, item, realize(total, tx.state))
+    return NONE
 
 
 @method(VariableTracker, "__missing__")

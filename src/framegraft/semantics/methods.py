@@ -11,10 +11,12 @@ from ..interp.state import realize, user_error
 from ..model.dispatch import METHODS, method
 from ..model.value import (
     NONE,
+    ConstantVariable,
     DictVariable,
     ListVariable,
     ObjectVariable,
     SetVariable,
+    SliceVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -23,12 +25,13 @@ from . import (
     comparing,
     containers,
     core,
+    folding,
     hashed,
     iteration,
     operators,
     truth,
 )
-from .constructors import update_dict
+from .constructors import make_reversed, update_dict
 from .functions import sort_items
 
 
@@ -157,6 +160,30 @@ def _dunders(cls: type) -> None:
 
 for _cls in (ListVariable, TupleVariable, DictVariable, SetVariable):
     _dunders(_cls)
+
+
+@method(SliceVariable, "indices")
+def slice_indices(tx: Any, obj: SliceVariable, args: list, kwargs: dict) -> VariableTracker:
+    return folding.fold(containers.real_slice(obj).indices, [constant(containers.index_of(tx, args[0]))])
+
+
+@method(ConstantVariable, "join")
+def text_join(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """str.join and bytes.join take any iterable."""
+    if type(obj.value) not in (str, bytes):
+        return None
+    parts = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, args[0])]
+    return folding.fold(obj.value.join, [constant([core.need_constant(p, "a part of join()") for p in parts])])
+
+
+@method(ConstantVariable, "__iter__")
+def constant_iter(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableTracker:
+    return iteration.get_iter(tx, obj)
+
+
+@method(ConstantVariable, "__reversed__")
+def constant_reversed(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableTracker:
+    return make_reversed(tx, reversed, [obj], {})
 
 
 @method(ObjectVariable, "__eq__")

@@ -25,6 +25,7 @@ from . import (
     exception_attributes,
     folding,
     instances,
+    lookup,
     storing,
 )
 from .class_checks import is_class
@@ -111,7 +112,12 @@ def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs
 @method(ObjectVariable, "__get__")
 @method(FunctionVariable, "__get__")
 def function_get(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker | None:
-    """A Python function as a method of an object (Objects/funcobject.c, func_descr_get)."""
+    """A Python function as a method of an object (Objects/funcobject.c, func_descr_get); a C getter asked for its attribute."""
+    if isinstance(obj, ObjectVariable) and issubclass(obj.cls, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        found = lookup.mro_lookup(tx, args[0].python_type(), obj.value.__name__) if args else None
+        if found is obj.value and not (isinstance(args[0], ConstantVariable) and args[0].value is None):
+            return attributes.get_attr(tx, args[0], obj.value.__name__)
+        return None
     if obj.python_type() is not types.FunctionType or not args:
         return None
     if isinstance(args[0], ConstantVariable) and args[0].value is None:

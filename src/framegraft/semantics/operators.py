@@ -17,6 +17,7 @@ from ..model.value import (
     FALSE,
     TRUE,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     ListVariable,
@@ -101,6 +102,8 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
         return constant(hashed.hash_key(tx, item) in inner.items)
     if isinstance(inner, TensorVariable):
         raise GraphBreak("data_dependent_branch", "in of a tensor")
+    if isinstance(inner, DequeVariable):
+        return calls.call_method(tx, inner, "__contains__", [item], {})
     iterator = iteration.get_iter(tx, inner if isinstance(inner, (ListVariable, TupleVariable)) else container)
     while (candidate := iteration.next_item(tx, iterator)) is not None:
         candidate = realize(candidate, tx.state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,8 @@ from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR
 from ..model.value import (
     MISSING,
+    ConstantVariable,
+    DictVariable,
     ExceptionVariable,
     FunctionVariable,
     MethodVariable,
@@ -33,9 +36,13 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
         return
     if isinstance(obj, FunctionVariable):
         if lookup.defines(types.FunctionType, name):
-            raise GraphBreak("unsupported_mutation", f"setting {name} of a function made in the trace")
+            _check_function_attr(obj, name, realize(value, tx.state))
         tx.state.changed(obj)
         obj.attrs[name] = value
+        return
+    if isinstance(obj, MethodVariable) and obj.python_type() is functools.partial and not lookup.defines(functools.partial, name):
+        tx.state.changed(obj)
+        obj.attrs[name] = value  # type: ignore[attr-defined]
         return
     if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
@@ -53,9 +60,20 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
         if quick is None or not quick(tx, obj, name, value):
             calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
         return
-    if not (isinstance(setter, types.WrapperDescriptorType) and setter.__name__ == "__setattr__"):
+    if setter is not object.__setattr__ and not _keeps_generic(obj.cls):
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
     generic_set_attr(tx, obj, name, value)
+
+
+def _check_function_attr(fn: FunctionVariable, name: str, value: VariableTracker) -> None:
+    """What CPython keeps of a function in C, as far as it takes any such value (Objects/funcobject.c)."""
+    text = value.value if isinstance(value, ConstantVariable) and type(value.value) is str else None
+    if name == "__name__" and text is not None:
+        fn.name = text
+    elif name == "__qualname__" and text is not None:
+        fn.qualname = text
+    elif name not in ("__doc__", "__module__") and not (name == "__annotations__" and isinstance(value, DictVariable)):
+        raise GraphBreak("unsupported_mutation", f"setting {name} of a function made in the trace")
 
 
 def _check_scope(tx: Any, module: types.ModuleType, name: str) -> None:
@@ -63,6 +81,13 @@ def _check_scope(tx: Any, module: types.ModuleType, name: str) -> None:
     scope = tx.state.scopes.get(id(module.__dict__))
     if scope is not None and name in scope.stores:
         raise GraphBreak("unsupported_mutation", f"{name} set as a global and as an attribute of a module")
+
+
+@functools.cache
+def _keeps_generic(cls: type) -> bool:
+    """Whether ``__setattr__``, defined in C, is that of a class whose attributes the trace knows to set."""
+    owner = next(base for base in cls.__mro__ if "__setattr__" in base.__dict__)
+    return owner in (BaseException, functools.partial, types.SimpleNamespace)
 
 
 MODULE_SETATTR: dict[Any, Any] = {}

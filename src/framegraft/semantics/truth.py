@@ -15,6 +15,7 @@ from ..model.value import (
     BuiltinMethodVariable,
     CellVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     ExceptionVariable,
     FunctionVariable,
@@ -130,7 +131,7 @@ def truth(tx: Any, value: VariableTracker) -> bool:
                     raise GraphBreak("raised_exception", f"__len__ gives a {result.python_type().__name__}")
                 return truth(tx, result)
         return True
-    if isinstance(value, (ListVariable, TupleVariable, SetVariable)):
+    if isinstance(value, (ListVariable, TupleVariable, SetVariable, DequeVariable)):
         return bool(value.items)
     if isinstance(value, DictVariable):
         return length(tx, value).value != 0  # type: ignore[attr-defined]
@@ -151,7 +152,7 @@ def length(tx: Any, obj: VariableTracker) -> VariableTracker:
         method = attributes.special_method(tx, obj, "__len__")
         if method is not None and not calls.is_builtin_method(method):
             return _asked_length(tx, method)
-    if isinstance(inner, (ListVariable, TupleVariable, SetVariable)):
+    if isinstance(inner, (ListVariable, TupleVariable, SetVariable, DequeVariable)):
         return constant(len(inner.items))
     if isinstance(inner, DictVariable):
         if not inner.complete and inner.source is not None and not inner.items and not inner.value:

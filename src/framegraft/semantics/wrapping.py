@@ -19,6 +19,7 @@ from ..model.value import (
     BuiltinMethodVariable,
     CellVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     LazyVariable,
     ListVariable,
@@ -172,6 +173,10 @@ class VariableBuilder:
             return self._super(value, source)
         if cls in outside.KINDS:
             return outside.wrap_iterator(self.state, value, source)
+        if cls is collections.deque:
+            guards.add(source, "PY", _DequeIs(value))
+            items: list = [LazyVariable(v, source.child("PYCALL", _At(i))) for i, v in enumerate(value)]
+            return DequeVariable(items, value.maxlen, source, value)
         payload = self._payload(value, cls, source)
         if payload is not None and cls in (list, tuple, dict, set, frozenset):
             return payload
@@ -295,6 +300,28 @@ class _UnionIs:
 
     def __call__(self, value: types.UnionType) -> bool:
         return len(value.__args__) == len(self.parts) and all(a is b for a, b in zip(value.__args__, self.parts, strict=True))
+
+
+class _DequeIs:
+    """Guard: so many items, and the same limit."""
+
+    def __init__(self, value: collections.deque) -> None:
+        self.parts = len(value), value.maxlen
+        self.__name__ = f"deque_of_{len(value)}"
+
+    def __call__(self, value: collections.deque) -> bool:
+        return (len(value), value.maxlen) == self.parts
+
+
+class _At:
+    """Accessor: an item of a deque."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+        self.__name__ = f"item_{index}"
+
+    def __call__(self, value: collections.deque) -> Any:
+        return value[self.index]
 
 
 class _SetIs:

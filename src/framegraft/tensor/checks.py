@@ -12,10 +12,12 @@ from typing import Any
 import torch
 
 from ..errors import GraphBreak, UserRaise
-from ..interp.state import user_error
+from ..interp.state import need_constant, realize, user_error
 from ..model.dispatch import TENSOR, handles
 from ..model.value import NONE, ConstantVariable, SymbolicVariable, TensorVariable, VariableTracker, constant
-from ..semantics import operators, truth
+from ..semantics import calls, operators, truth
+from ..semantics.functions import is_callable
+from ..semantics.wrapping import wrap_constant
 from . import symbolic
 from .running import note_errors, run_node
 
@@ -59,10 +61,33 @@ def run_check(tx: Any, node: Any) -> None:
     tx.state.graph.node("call_function", torch._check, (node,), {})
 
 
-@handles(torch._check, torch._check_value, torch._check_index, torch._check_type)
-def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    condition = args[0] if args else kwargs["cond"]
-    return symbolic.check(tx, condition, lambda node: run_check(tx, node))
+def _checker(function: Any, error: type[Exception]) -> None:
+    @handles(function)
+    def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        given = dict(zip(("cond", "message"), args, strict=False)) | kwargs
+
+        def fail() -> None:
+            raise UserRaise(user_error(error, _message(tx, function, given.get("message", NONE))))
+
+        return symbolic.check(tx, given["cond"], lambda node: run_check(tx, node), fail)
+
+
+def _message(tx: Any, function: Any, message: VariableTracker) -> str:
+    """What a failing check says: the text of what ``message()`` gives, or torch's own words."""
+    if isinstance(message, ConstantVariable) and message.value is None:
+        try:
+            function(False)
+        except Exception as error:
+            return str(error)
+    if not is_callable(tx, message):
+        raise GraphBreak("raised_exception", "torch._check with a message that cannot be called")
+    text = realize(calls.call(tx, wrap_constant(str), [calls.call(tx, message, [], {})], {}), tx.state)
+    return need_constant(text, "the message of a check")
+
+
+for _function, _error in ((torch._check, RuntimeError), (torch._check_value, ValueError), (torch._check_index, IndexError),
+                          (torch._check_type, TypeError)):
+    _checker(_function, _error)
 
 
 @handles(torch._check_is_size)

@@ -8,6 +8,7 @@ from ..model.value import (
     MISSING,
     CellVariable,
     ConstantVariable,
+    DequeVariable,
     DictVariable,
     FunctionVariable,
     LazyVariable,
@@ -110,6 +111,8 @@ def parts_of(tracker: Any) -> list[Any] | None:
         return list(tracker.appended if kind is ListVariable else tracker.items)
     if kind is DictVariable:
         return [t for pair in tracker.items.values() for t in pair]
+    if kind is DequeVariable:
+        return list(tracker.items)
     if kind is SetVariable:
         return list(tracker.items.values())
     if kind is CellVariable:
@@ -117,7 +120,7 @@ def parts_of(tracker: Any) -> list[Any] | None:
     if kind is MethodVariable:
         return [tracker.func, tracker.obj]
     if kind is FunctionVariable:
-        return [tracker.defaults, tracker.kwdefaults, *tracker.closure, *tracker.attrs.values()]
+        return [tracker.defaults, tracker.kwdefaults, tracker.annotations, *tracker.closure, *tracker.attrs.values()]
     if isinstance(tracker, TensorVariable):
         return list(tracker.attrs.values())
     if isinstance(tracker, ObjectVariable):

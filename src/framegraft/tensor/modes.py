@@ -17,8 +17,12 @@ from ..model.dispatch import handles
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
 
 _DEVICES = ("cpu", "cuda")
+_C: Any = torch._C  # its private functions have no stubs
+#: Which kernels scaled_dot_product_attention may take: what torch.nn.attention.sdpa_kernel sets.
+_SDP = tuple((getattr(_C, f"_set_sdp_use_{kind}"), getattr(_C, f"_get_{kind}_sdp_enabled"))
+             for kind in ("cudnn", "flash", "mem_efficient", "math", "overrideable") if hasattr(_C, f"_get_{kind}_sdp_enabled"))
 SWITCHES = frozenset((torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
-                      torch.clear_autocast_cache))  # as nodes of a graph
+                      torch.clear_autocast_cache, *(setter for setter, _ in _SDP)))  # as nodes of a graph
 
 
 class Modes:
@@ -33,6 +37,8 @@ class Modes:
             self.values[torch.set_autocast_enabled, device] = torch.is_autocast_enabled(device)
             self.values[torch.set_autocast_dtype, device] = torch.get_autocast_dtype(device)
         self.values[torch.set_autocast_cache_enabled,] = torch.is_autocast_cache_enabled()
+        for setter, getter in _SDP:
+            self.values[setter,] = getter()
 
     def restore(self) -> None:
         now = Modes().values
@@ -97,6 +103,8 @@ def _switch(setter: Any, getter: Any) -> None:
 _switch(torch.set_autocast_enabled, torch.is_autocast_enabled)
 _switch(torch.set_autocast_dtype, torch.get_autocast_dtype)
 _switch(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
+for _setter, _getter in _SDP:
+    _switch(_setter, _getter)
 
 
 @handles(torch.clear_autocast_cache)

@@ -25,6 +25,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
+from ..semantics import calls
 from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 
@@ -277,6 +278,16 @@ def _struct(cls: type, items: TupleVariable) -> VariableTracker:
 
 class StructVariable(ObjectVariable):
     __slots__ = ()
+
+
+def _new_struct(tx: Any, cls: Any, items: list) -> VariableTracker:
+    """``torch.return_types.max(items)``"""
+    if len(items) != cls.n_sequence_fields:
+        raise GraphBreak("raised_exception", f"{cls.__name__}() of {len(items)} items")
+    return _struct(cls, TupleVariable(items))
+
+
+calls.STRUCT_SEQUENCES.update(dict.fromkeys(torch.return_types.all_return_types, _new_struct))
 
 
 def type_of_fake(fake: Any) -> type:

@@ -175,14 +175,19 @@ _LONGEST_LIST = 64  # each number is an operation of the graph
 PART: list[Any] = []  # (tx, tensor, index) -> tensor[index]; set by torchops
 
 
-def check(tx: Any, condition: VariableTracker, keep: Any) -> VariableTracker:
-    """``torch._check``: what it says is assumed from here on; ``keep(node)`` puts the check into the graph."""
+def check(tx: Any, condition: VariableTracker, keep: Any, fail: Any = None) -> VariableTracker:
+    """``torch._check``: what it says is assumed from here on; ``keep(node)`` puts the check into the graph.
+
+    fail: raises what the program raises where the condition is known not to hold.
+    """
     if isinstance(condition, SymbolicVariable) and tx.state.graph.symbols.is_unbacked(condition.value):
         node = tx.state.graph.symbols.node(condition)
         torch._check(condition.value)
         keep(node)
     elif isinstance(condition, TensorVariable) or not (
             truth(condition) if isinstance(condition, SymbolicVariable) else isinstance(condition, ConstantVariable) and condition.value):
+        if fail is not None and condition.python_type() is bool:
+            fail()
         raise GraphBreak("raised_exception", "torch._check of something that does not hold")
     return NONE
 

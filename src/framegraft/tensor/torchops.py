@@ -36,7 +36,8 @@ from .policy import INT64
 from .running import note_errors, run_node
 from .strides import need_strides
 
-CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo)
+_SDP_BACKEND: Any = torch._C._SDPBackend  # type: ignore[attr-defined]
+CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo, _SDP_BACKEND)
 _GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
                   "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._VariableFunctions")
 METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_",
@@ -214,7 +215,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls in (torch.dtype, torch.layout, torch.memory_format):
         state.guards.add(source, "ID", value)
         return constant(value)
-    if cls is torch.device:
+    if cls in (torch.device, _SDP_BACKEND):
         state.guards.add(source, "EQ", value)
         return constant(value)
     if cls in (torch.finfo, torch.iinfo):

@@ -1,0 +1,216 @@
+"""collections.deque on trackers (CPython: Modules/_collectionsmodule.c)."""
+
+from __future__ import annotations
+
+import collections
+import operator
+from typing import Any
+
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
+from ..model.dispatch import constructs, method
+from ..model.value import NONE, ConstantVariable, DequeVariable, IteratorVariable, VariableTracker, constant
+from . import comparing, containers, hashed, iteration, operators, truth
+
+_FORWARDS, _BACKWARDS = type(iter(collections.deque())), type(reversed(collections.deque()))
+
+
+@constructs(collections.deque)
+def make_deque(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    given = dict(zip(("iterable", "maxlen"), args, strict=False)) | kwargs
+    if len(args) > 2 or not given.keys() <= {"iterable", "maxlen"}:
+        raise GraphBreak("raised_exception", "deque() with other arguments than it takes")
+    limit = given.get("maxlen", NONE)
+    if not (isinstance(limit, ConstantVariable) and limit.value is None):
+        number = containers.index_of(tx, limit)
+        if number < 0:
+            raise UserRaise(user_error(ValueError, "maxlen must be non-negative"))
+        made = DequeVariable([], number)
+    else:
+        made = DequeVariable([], None)
+    if "iterable" in given:
+        _extend(tx, made, given["iterable"])
+    return made
+
+
+def _changed(tx: Any, obj: DequeVariable) -> None:
+    hashed.changing(tx, obj)
+
+
+def _trimmed(obj: DequeVariable, from_left: bool) -> None:
+    """Let go of what is more than ``maxlen``, at the other end than that at which was added."""
+    if obj.maxlen is not None and len(obj.items) > obj.maxlen:
+        more = len(obj.items) - obj.maxlen
+        del obj.items[slice(0, more) if from_left else slice(obj.maxlen, None)]
+
+
+def _extend(tx: Any, obj: DequeVariable, iterable: VariableTracker) -> None:
+    items = list(obj.items) if iterable is obj else iteration.unpack_iterable(tx, iterable)
+    obj.items.extend(items)
+    _trimmed(obj, True)
+    _changed(tx, obj)
+
+
+@method(DequeVariable, "append")
+def append(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    obj.items.append(args[0])
+    _trimmed(obj, True)
+    _changed(tx, obj)
+    return NONE
+
+
+@method(DequeVariable, "appendleft")
+def appendleft(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    obj.items.insert(0, args[0])
+    _trimmed(obj, False)
+    _changed(tx, obj)
+    return NONE
+
+
+@method(DequeVariable, "extend")
+def extend(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    _extend(tx, obj, args[0])
+    return NONE
+
+
+@method(DequeVariable, "__iadd__")
+def iadd(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    _extend(tx, obj, args[0])
+    return obj
+
+
+@method(DequeVariable, "extendleft")
+def extendleft(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    items = list(obj.items) if args[0] is obj else iteration.unpack_iterable(tx, args[0])
+    obj.items[:0] = items[::-1]
+    _trimmed(obj, False)
+    _changed(tx, obj)
+    return NONE
+
+
+def _taken(tx: Any, obj: DequeVariable, index: int) -> VariableTracker:
+    if not obj.items:
+        raise UserRaise(user_error(IndexError, "pop from an empty deque"))
+    _changed(tx, obj)
+    return obj.items.pop(index)
+
+
+@method(DequeVariable, "pop")
+def pop(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return _taken(tx, obj, -1)
+
+
+@method(DequeVariable, "popleft")
+def popleft(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return _taken(tx, obj, 0)
+
+
+@method(DequeVariable, "clear")
+def clear(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    obj.items.clear()
+    _changed(tx, obj)
+    return NONE
+
+
+@method(DequeVariable, "reverse")
+def reverse(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    obj.items.reverse()
+    _changed(tx, obj)
+    return NONE
+
+
+@method(DequeVariable, "rotate")
+def rotate(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    count = containers.index_of(tx, args[0]) if args else 1
+    if obj.items:
+        count %= len(obj.items)
+        obj.items[:] = obj.items[-count:] + obj.items[:-count] if count else obj.items
+        _changed(tx, obj)
+    return NONE
+
+
+@method(DequeVariable, "copy", "__copy__")
+def copy(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return DequeVariable(list(obj.items), obj.maxlen)
+
+
+@method(DequeVariable, "insert")
+def insert(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    if obj.maxlen is not None and len(obj.items) >= obj.maxlen:
+        raise UserRaise(user_error(IndexError, "deque already at its maximum size"))
+    obj.items.insert(containers.index_of(tx, args[0]), args[1])
+    _changed(tx, obj)
+    return NONE
+
+
+def _matches(tx: Any, obj: DequeVariable, wanted: VariableTracker) -> Any:
+    """Places of the items that are equal to ``wanted``, which is asked of one after the other."""
+    for index, item in enumerate(list(obj.items)):
+        item = realize(item, tx.state)
+        if comparing.same_object(item, wanted) or truth.truth(tx, operators.apply(tx, operator.eq, [item, wanted])):
+            yield index
+
+
+@method(DequeVariable, "count")
+def count(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return constant(sum(1 for _ in _matches(tx, obj, args[0])))
+
+
+@method(DequeVariable, "__contains__")
+def contains(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return constant(any(True for _ in _matches(tx, obj, args[0])))
+
+
+@method(DequeVariable, "remove")
+def remove(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    for index in _matches(tx, obj, args[0]):
+        del obj.items[index]
+        _changed(tx, obj)
+        return NONE
+    raise UserRaise(user_error(ValueError, "deque.remove(x): x not in deque"))
+
+
+@method(DequeVariable, "__len__")
+def length(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return constant(len(obj.items))
+
+
+@method(DequeVariable, "__bool__")
+def truth_of(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return constant(bool(obj.items))
+
+
+def _place(tx: Any, obj: DequeVariable, key: VariableTracker) -> int:
+    index = containers.index_of(tx, key, "deque")
+    if not -len(obj.items) <= index < len(obj.items):
+        raise UserRaise(user_error(IndexError, "deque index out of range"))
+    return index
+
+
+@method(DequeVariable, "__getitem__")
+def get(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return obj.items[_place(tx, obj, args[0])]
+
+
+@method(DequeVariable, "__setitem__")
+def put(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    obj.items[_place(tx, obj, args[0])] = args[1]
+    _changed(tx, obj)
+    return NONE
+
+
+@method(DequeVariable, "__delitem__")
+def delete(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    del obj.items[_place(tx, obj, args[0])]
+    _changed(tx, obj)
+    return NONE
+
+
+@method(DequeVariable, "__iter__")
+def iterate(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return IteratorVariable(list(obj.items), obj, _FORWARDS)
+
+
+@method(DequeVariable, "__reversed__")
+def backwards(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    return IteratorVariable(obj.items[::-1], obj, _BACKWARDS)

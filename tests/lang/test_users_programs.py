@@ -1,0 +1,190 @@
+"""Programs of the kinds that users write against a tracer: descriptors, partials, views of dicts, deques, checks, metadata of functions."""
+
+import collections
+import functools
+import itertools
+import math
+import os.path
+import threading
+import typing
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from .differential import differential
+
+T = typing.TypeVar("T")
+
+
+@differential(lambda: (torch.ones(3),), calls=3)
+def test_iterators_of_constants_are_new_each_time(x):
+    numbers, letters, pair, down = range(3).__iter__(), "ab".__iter__(), (1, 2).__iter__(), range(4).__reversed__()
+    return x + next(numbers) * 100, next(letters), next(pair), next(down), list(zip())
+
+
+def scaled(x, y, *, k=1):
+    return x * y + k
+
+
+SCALED = functools.partial(scaled, k=3)
+
+
+@differential(lambda: (torch.ones(2),))
+def test_partials_of_partials_are_flat(x):
+    inner = functools.partial(SCALED, x)
+    nested = functools.partial(functools.partial(scaled, x), 2, k=5)
+    inner.tag = 3
+    outer = functools.partial(inner, 3)
+    return inner.func is scaled, inner.args, inner.keywords, nested(), outer(), outer.func is inner, inner.tag
+
+
+class Scaler:
+    def times(self, x, k):
+        return x * k
+
+    thrice = functools.partialmethod(times, k=3)
+
+    @functools.cached_property
+    def factor(self):
+        return 4.0
+
+
+@differential(lambda: (Scaler(), torch.ones(2)))
+def test_partial_methods_and_cached_properties(scaler, x):
+    return scaler.thrice(x) * scaler.factor + scaler.factor, vars(scaler)
+
+
+@differential(lambda: ({"a": 1, "b": 2}, {"b": 2, "c": 3}, torch.ones(2)))
+def test_views_of_dicts_as_sets(a, b, x):
+    return (x, a.keys() & b.keys(), a.keys() | {"q"}, a.keys() - b, b.keys() ^ a.keys(), {"a"} & a.keys(), a.keys() <= b.keys(),
+            a.keys() == {"a", "b"}, a.items() == b.items(), a.items() & b.items(), a.keys().isdisjoint(b), a.items() >= {("a", 1)},
+            {1} | b.keys(), dict.fromkeys([1, 2], x))
+
+
+@differential(lambda: (collections.deque([torch.ones(2)]), collections.deque([1, 2, 3], maxlen=3), torch.ones(2)))
+def test_deques(tensors, numbers, x):
+    tensors.append(x)
+    tensors.appendleft(1)
+    first = tensors.popleft()
+    tensors.extend([x + 1, 2])
+    tensors.extendleft((7, 8))
+    tensors.rotate(2)
+    numbers.append(5)
+    numbers[0] = 9
+    short = numbers.copy()
+    short.clear()
+    try:
+        short.pop()
+    except IndexError as error:
+        text = str(error)
+    return (first, tensors[-1], numbers, numbers.maxlen, text, len(tensors), 5 in numbers, list(reversed(numbers)), numbers + numbers,
+            numbers == collections.deque([9, 3, 5]), numbers.count(5), bool(short), numbers * 2, collections.Counter("abca"))
+
+
+@differential(lambda: (torch.ones(2),))
+def test_a_deque_that_changes_while_it_is_iterated(x):
+    numbers = collections.deque([1, 2])
+    try:
+        for number in numbers:
+            numbers.append(number)
+    except RuntimeError as error:
+        return x + 1, str(error), numbers
+    return None
+
+
+@differential(lambda: (torch.ones(3, 4),))
+def test_failing_checks_raise(x):
+    notes = []
+    for check in (torch._check, torch._check_value, torch._check_index, torch._check_type):
+        try:
+            check(x.shape[0] == 4, lambda: f"{x.shape[0]} is not 4")
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            notes.append((type(error), str(error)))
+    torch._check(x.shape[1] == 3)
+    return notes
+
+
+@differential(lambda: (torch.ones(2),))
+def test_metadata_of_functions(x):
+    def made(a: int, *, k=2) -> float:
+        return a
+
+    made.__name__ = "renamed"
+    made.__qualname__ = "other.renamed"
+    made.__doc__ = "text"
+    made.__annotations__["z"] = str
+    return made.__name__, made.__qualname__, made.__doc__, made.__annotations__, made.__kwdefaults__, x + 1
+
+
+class Generic(typing.Generic[T]):
+    pass
+
+
+class Own:
+    def __class_getitem__(cls, key):
+        return cls, key
+
+
+@differential(lambda: (torch.ones(2),))
+def test_generic_types(x):
+    return (x + 1, typing.List[int], typing.Dict[str, typing.List[T]], Generic[int], Own[3],  # noqa: UP006
+            typing.Callable[[int], str], len((list[Generic], torch.Tensor | list[int])))
+
+
+@differential(lambda: (torch.ones(2), torch.zeros(2, 2)))
+def test_descriptors_called_by_hand(x, y):
+    maximum = torch.return_types.max((x, y))
+    return torch.Tensor.shape.__get__(x), maximum.indices, torch.Tensor.shape.__get__(y)
+
+
+BOXES = [1], {}
+
+
+@differential(lambda: (torch.ones(2),))
+def test_attributes_kept_by_code_in_c(x):
+    local = threading.local()
+    try:
+        local.v = x.shape[0]
+    except AttributeError:
+        return None
+    return x + 1, local.v
+
+
+@differential(lambda: (torch.ones(2),))
+def test_small_library_functions(x):
+    memo = {id(BOXES): 1}
+    return (x, ",".join(str(i) for i in range(3)), "-".join(["a", "b"]), slice(1, 9, 2).indices(5), math.dist([1, 2], [3, 4]),
+            math.fsum([0.1] * 10), os.path.join("a", "b"), id(BOXES) in memo, list(itertools.chain([1], (2,))))
+
+
+class Worded(Exception):
+    def __str__(self):
+        return f"worded {self.args}"
+
+
+@differential(lambda: (torch.ones(2),))
+def test_texts_of_exceptions_and_containers(x):
+    notes = []
+    for error in (KeyError("a"), ValueError(1, "b"), ValueError(), AttributeError("m"), Worded("q", 3), IndexError([1, {"a": (2,)}])):
+        try:
+            raise error
+        except Exception as caught:
+            notes.append((str(caught), repr(caught), f"{caught}", f"{caught!r}"))
+    return x + 1, notes, str({"a": [1], "b": None}), repr(((1, x.shape), []))
+
+
+@differential(lambda: (torch.ones(2),))
+def test_import_of_a_name_that_is_not_there(x):
+    try:
+        from os import nothing_of_that_name  # noqa: PLC0415
+    except ImportError as error:
+        return x + 1, error.name
+    return nothing_of_that_name
+
+
+@differential(lambda: (torch.ones(1, 2, 4, 8), SDPBackend.MATH))
+def test_kernels_of_attention(q, backend):
+    with sdpa_kernel(backend):
+        one = torch.nn.functional.scaled_dot_product_attention(q, q, q)
+    with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
+        return one, torch.nn.functional.scaled_dot_product_attention(q, q, q), torch.backends.cuda.math_sdp_enabled()
