@@ -37,6 +37,7 @@ from ..model.value import (
     constant,
 )
 from . import calls, class_attributes, exception_attributes, instances, lookup, names
+from .hashed import dict_set
 from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
 BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, DequeVariable, SliceVariable, IteratorVariable,
@@ -244,13 +245,13 @@ def _function_attr(tx: Any, obj: FunctionVariable, name: str) -> VariableTracker
 def _annotations(tx: Any, obj: FunctionVariable) -> VariableTracker:
     """The function's dict of annotations, which CPython, too, makes when it is first asked for (func_get_annotation_dict)."""
     made = obj.annotations
-    if isinstance(made, TupleVariable):  # names and values, as the instruction has taken them
-        items = [realize(i, tx.state) for i in made.items]
-        obj.annotations = DictVariable({name.value: (name, value) for name, value in zip(items[::2], items[1::2], strict=True)})
-    elif made is None:
-        obj.annotations = DictVariable({})
-    else:
+    if made is not None and not isinstance(made, TupleVariable):
         return made
+    tx.state.changed(obj)
+    obj.annotations = DictVariable({})
+    pairs = [] if made is None else made.items  # names and values in turn, as the instruction has taken them
+    for name, value in zip(pairs[::2], pairs[1::2], strict=True):
+        dict_set(tx, obj.annotations, realize(name, tx.state), value)
     return obj.annotations
 
 

@@ -147,7 +147,7 @@ def _matches(tx: Any, obj: DequeVariable, wanted: VariableTracker) -> Any:
     """Places of the items that are equal to ``wanted``, which is asked of one after the other."""
     for index, item in enumerate(list(obj.items)):
         item = realize(item, tx.state)
-        if comparing.same_object(item, wanted) or truth.truth(tx, operators.apply(tx, operator.eq, [item, wanted])):
+        if comparing.same_object(tx, item, wanted) or truth.truth(tx, operators.apply(tx, operator.eq, [item, wanted])):
             yield index
 
 
