@@ -59,11 +59,7 @@ def has_float_symbols(gm: GraphModule) -> bool:
     """Whether the graph was made with Python floats that change from call to call."""
     mode = fake_mode_of(gm)
     env = None if mode is None else mode.shape_env
-    if env is None:
-        return False
-    from torch.utils._sympy.symbol import SymT, symbol_is_type  # brings sympy, which graphs without symbols do without
-
-    return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in env.backed_var_to_val)
+    return env is not None and any(not symbol.is_integer for symbol in env.backed_var_to_val)
 
 
 def refused_floats(error: BaseException | None) -> set[str]:
