@@ -236,7 +236,7 @@ def _annotations(tx: Any, obj: FunctionVariable) -> VariableTracker:
     """The function's dict of annotations, which CPython, too, makes when it is first asked for (func_get_annotation_dict)."""
     made = obj.annotations
     if isinstance(made, TupleVariable):  # names and values, as the instruction has taken them
-        items = [realize(i, tx.state) for i in made.items]
+        items: list[Any] = [realize(i, tx.state) for i in made.items]
         obj.annotations = DictVariable({name.value: (name, value) for name, value in zip(items[::2], items[1::2], strict=True)})
     elif made is None:
         obj.annotations = DictVariable({})
