@@ -144,6 +144,8 @@ def encode(
 
 def in_order(code: CodeType) -> CodeType:
     """``code`` with ``unseen`` instructions where they were given, for people to read: it does the same."""
+    if not VERSION.hides:
+        return code
     parameters = list(code.co_varnames[: code.co_argcount])
     made = encode(VERSION.decode(code), code, argnames=parameters, cellvars=code.co_cellvars, freevars=code.co_freevars)
     kept = {id(const) for const in made.co_consts}
