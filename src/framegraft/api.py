@@ -11,6 +11,7 @@ import torch
 
 from . import _native
 from .backends.registry import make_backend
+from .bytecode.encode import in_order
 from .errors import GraphBreak
 from .model.dispatch import handles
 from .run import names, recompiles, records, skip, stance
@@ -354,7 +355,7 @@ class CacheEntry:
     def __init__(self, entry: Any) -> None:
         self._entry = entry
         self.check_fn = entry.info.check_fn
-        self.code = entry.code
+        self.code = in_order(entry.code)
         self.graph_module = entry.info.graph_module
 
     def __repr__(self) -> str:

@@ -178,3 +178,25 @@ def test_iter_with_sentinel(x, n):
         x = x + v
         n += 1
     return x, n, values
+
+
+def pause():
+    print(end="")
+
+
+@differential(lambda: (torch.ones(2), {1, 2}, {1, 2}, {"a": 1, "b": 2}, [1, 2, 3]))
+def test_loops_over_what_has_just_changed(x, less, more, table, items):
+    less.discard(2)
+    more.add(5)
+    table["z"] = 3
+    items.remove(1)
+    told = []
+    for group in (less, more, table, items):
+        for member in group:
+            pause()
+            told.append(member)
+        iterator = iter(group)
+        next(iterator)
+        pause()
+        told.append(list(iterator))
+    return x + 1, told

@@ -142,6 +142,16 @@ def encode(
     return VERSION.replace(template, **{**fields, **made._asdict()})
 
 
+def in_order(code: CodeType) -> CodeType:
+    """``code`` with ``unseen`` instructions where they were given, for people to read: it does the same."""
+    if not VERSION.hides:
+        return code
+    parameters = list(code.co_varnames[: code.co_argcount])
+    made = encode(VERSION.decode(code), code, argnames=parameters, cellvars=code.co_cellvars, freevars=code.co_freevars)
+    kept = {id(const) for const in made.co_consts}
+    return made.replace(co_consts=(*made.co_consts, *(const for const in code.co_consts if id(const) not in kept)))
+
+
 def _moved_ahead(body: list[Instruction], first: Instruction, last: Instruction) -> tuple[list[Instruction], Instruction | None]:
     """The body with the instructions from ``first`` to ``last`` in front, and the instruction with which it begins now.
 

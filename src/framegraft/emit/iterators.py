@@ -63,6 +63,8 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
     elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):
         raise Unreconstructible("an iterator over a container that has changed")
     elif isinstance(origin, SetVariable):
+        if origin.source is not None and origin.mutated:
+            raise Unreconstructible("an iterator over a set whose changes are made later")
         cg.load_object(new_dict_iterator)
         cg.load(origin)
         for part in (t.index, "", False):

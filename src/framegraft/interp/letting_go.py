@@ -29,7 +29,7 @@ def let_go(tx: Any, tracker: VariableTracker | None) -> None:
 def tells(value: Any) -> bool:
     """Whether code runs when the object dies."""
     kind = type(value)
-    if hasattr(kind, "__del__") or issubclass(kind, _FRAMES) and _waits(value):
+    if any("__del__" in base.__dict__ for base in kind.__mro__) or issubclass(kind, _FRAMES) and _waits(value):
         return True
     return kind.__weakrefoffset__ != 0 and any(r.__callback__ is not None for r in weakref.getweakrefs(value))
 

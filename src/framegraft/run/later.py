@@ -24,14 +24,15 @@ class LaterCode:
 
     def __call__(self) -> types.CodeType:
         with recursion_room():
-            return self.holding(self.encoded())
+            return self.holding(self.encoded(self._unseen))
 
-    def encoded(self) -> types.CodeType:
+    def encoded(self, unseen: tuple[Instruction, Instruction] | None = None) -> types.CodeType:
+        """``unseen``: see ``encode``; None for code that people look at."""
         for inst in self._instructions:
             if inst.positions is None or inst.positions[0] is None:
                 inst.positions = (self._line, None, None, None)  # a frame without a line breaks those who print tracebacks
         flags = self._template.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS)
-        return encode(self._instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags, unseen=self._unseen)
+        return encode(self._instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags, unseen=unseen)
 
     def holding(self, code: types.CodeType) -> types.CodeType:
         """``code`` with the names that it uses, which live as long as it does."""

@@ -9,6 +9,7 @@ from types import CodeType
 from typing import Any
 
 from .. import events, log
+from ..bytecode.encode import in_order
 from ..errors import Unsupported, source_line
 from ..interp.frame import origin_of
 from . import recompiles
@@ -47,7 +48,7 @@ class Logs(events.Listener):
 
     def entry_made(self, event: events.EntryMade) -> None:
         if log.enabled("bytecode"):
-            _log_code(event.fn.__code__, event.entry.code)
+            _log_code(event.fn.__code__, in_order(event.entry.code))
         if log.enabled("guards"):
             log.artifact("guards").debug("GUARDS:\n%s", "\n".join(g.code() for g in event.guards))
 

@@ -40,7 +40,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import arity, attributes, folding, instances, iteration, lookup, operators, truth
+from . import arity, attributes, class_attributes, folding, instances, iteration, lookup, operators, truth
 from .hashed import payload_of
 from .inlining import Args, Kwargs, bind_arguments, run_inline
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
@@ -300,7 +300,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
     if isinstance(new, types.BuiltinFunctionType):
         made = new_object(tx, new.__self__, [target, *args], kwargs)  # type: ignore[arg-type]
     else:
-        made = call(tx, attributes.get_attr(tx, target, "__new__"), [target, *args], kwargs)
+        made = call(tx, class_attributes.generic_class_attr(tx, target, cls, "__new__"), [target, *args], kwargs)  # type: ignore[arg-type]
     made = realize(made, tx.state)
     if not lookup.inherits(made.python_type(), cls):
         return made
@@ -333,7 +333,8 @@ def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs)
         raise GraphBreak("untraceable_call", f"{obj.cls.__name__}.__init__")
 
 
-_HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7  # Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION
+# Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION, Py_TPFLAGS_IS_ABSTRACT
+_HEAP_TYPE, _NO_INSTANCES, _ABSTRACT = 1 << 9, 1 << 7, 1 << 20
 
 
 def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -367,7 +368,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
         if len(args) > 1 or kwargs:
             _check_excess(tx, cls)
         lookup.mro_lookup(tx, cls, "__abstractmethods__")
-        if getattr(cls, "__abstractmethods__", None):
+        if cls.__flags__ & _ABSTRACT:
             raise GraphBreak("raised_exception", f"{cls.__name__} is abstract")
         return made
     if owner is tuple:

@@ -26,7 +26,16 @@ from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
 
 def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTracker:
-    """type.__getattribute__."""
+    meta = type(cls)
+    getattribute = lookup.mro_lookup(tx, meta, "__getattribute__") if meta is not type else MISSING
+    if isinstance(getattribute, types.FunctionType):
+        return instances.or_fallback(
+            tx, obj, name, lambda: calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {}))
+    return generic_class_attr(tx, obj, cls, name)
+
+
+def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallback: bool = True) -> VariableTracker:
+    """type.__getattribute__, then the metaclass's ``__getattr__``."""
     meta = type(cls)
     if name in ("__name__", "__qualname__", "__module__"):
         return constant(lookup.told_name(tx, cls, name))
@@ -52,7 +61,7 @@ def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTr
             return _type_member(tx, obj, cls, name)
         if on_meta is not MISSING:
             return instances.bind(tx, on_meta, obj, meta, name)
-        if lookup.mro_lookup(tx, meta, "__getattr__") is not MISSING:
+        if fallback and lookup.mro_lookup(tx, meta, "__getattr__") is not MISSING:
             return calls.call(tx, instances.bind(tx, lookup.mro_lookup(tx, meta, "__getattr__"), obj, meta, name), [constant(name)], {})
         text = f"type object '{type_name(cls)}' has no attribute '{name}'"
         raise UserRaise(user_error(AttributeError, text))

@@ -55,7 +55,7 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
     cls = obj.cls
     getattribute = lookup.mro_lookup(tx, cls, "__getattribute__")
     if isinstance(getattribute, types.FunctionType):
-        return _or_fallback(tx, obj, name, lambda: calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {}))
+        return or_fallback(tx, obj, name, lambda: calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {}))
     if cls in (types.UnionType, types.GenericAlias) and obj.source is not None and name in ("__args__", "__origin__", "__parameters__"):
         if cls is not types.UnionType:
             tx.state.guards.pin(obj.source, obj.value)
@@ -87,14 +87,14 @@ def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = T
     if own is not MISSING:
         return own
     if on_class is not MISSING:
-        return _or_fallback(tx, obj, name, lambda: bind(tx, on_class, obj, cls, name), fallback)
+        return or_fallback(tx, obj, name, lambda: bind(tx, on_class, obj, cls, name), fallback)
     found = _fallback(tx, obj, name) if fallback else MISSING
     if found is MISSING:  # the error is no variable here: its traceback would keep it, and the program's frames, alive
         raise lookup.attribute_error(obj, name)
     return found  # type: ignore[return-value]
 
 
-def _or_fallback(tx: Any, obj: ObjectVariable, name: str, look: Callable[[], VariableTracker], fallback: bool = True) -> VariableTracker:
+def or_fallback(tx: Any, obj: ObjectVariable, name: str, look: Callable[[], VariableTracker], fallback: bool = True) -> VariableTracker:
     """``__getattr__`` where the look-up raises AttributeError (CPython: slot_tp_getattr_hook)."""
     try:
         return look()

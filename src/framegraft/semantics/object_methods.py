@@ -21,6 +21,7 @@ from ..model.value import (
 from . import (
     attributes,
     calls,
+    class_attributes,
     core,
     exception_attributes,
     folding,
@@ -74,6 +75,8 @@ def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict)
     name = core.attribute_name(args[0])
     if isinstance(obj, ObjectVariable) and not issubclass(type(obj.value), type):
         return instances.generic_get_attr(tx, obj, name, fallback=False)
+    if isinstance(obj, ObjectVariable):
+        return class_attributes.generic_class_attr(tx, obj, obj.value, name, fallback=False)
     return attributes.get_attr(tx, obj, name)
 
 

@@ -23,6 +23,7 @@ from typing import Any
 from torch._logging._internal import trace_log
 
 from .. import _native, events
+from ..bytecode.encode import in_order
 from ..emit.resume import origin_of
 from ..run import records
 from ..run.names import InstalledName
@@ -106,8 +107,9 @@ class Artefacts(Collector):
         if not text and code is not None:
             text = "# The file is not to be had; this is decompiled.\n" + sources.readable_code(origin_of(code))[0]
         self.write(capture, "original.py", f"# {capture.filename}:{capture.line}\n{textwrap.dedent(text)}")
-        self.write(capture, "transformed.py", transformed_text(capture, entry.code)[0])
-        for name, resume in resume_functions(entry.code):
+        transformed = in_order(entry.code)
+        self.write(capture, "transformed.py", transformed_text(capture, transformed)[0])
+        for name, resume in resume_functions(transformed):
             source, refused = sources.readable_code(resume.__code__, name)
             head = f'"""What is left of {title(capture)} after the break.{refusal(refused)}"""\n\n'
             self.write(capture, f"{name}.py", head + source)

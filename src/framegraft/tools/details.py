@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import _native, events
+from ..bytecode.encode import in_order
 from ..errors import GraphBreak, StackEntry, describe_break, source_line
 from ..model.guards import Guard, ProgramBuilder
 from ..reasons import reason as look_up_reason
@@ -138,7 +139,7 @@ class Collector(events.Listener):
     def entry_made(self, event: events.EntryMade) -> None:
         detail, entry, args, fn = self.detail(event.capture), event.entry, event.args, event.fn
         detail.lines = event.lines
-        detail.code = entry.code
+        detail.code = in_order(entry.code)
         detail.guards = [guard_detail(g) for g in event.guards]
         self.infos.append(entry.info)
         groups: dict[str, list[Guard]] = {}

@@ -9,6 +9,7 @@ from ..flow import NO_FALLTHROUGH as ENDS
 from ..flow import unbound_loads
 from ..ir import ExceptionHandler, Instruction
 from .callables import METHOD, callables
+from .decode import INVERTED
 from .locate import exception_table, line_table
 from .placing import place
 from .running import FEATURES
@@ -43,7 +44,6 @@ _GENERATORS = 0x20 | 0x80 | 0x200  # CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERA
  LOAD_FROM_DICT_OR_DEREF, CONVERT_VALUE, JUMP_FORWARD, JUMP_BACKWARD, JUMP_BACKWARD_NO_INTERRUPT) = opcodes(
     "KW_NAMES", "PRECALL", "CALL", "CALL_KW", "RESUME", "RETURN_GENERATOR", "YIELD_VALUE", "CLEANUP_THROW", "END_SEND",
     "SET_FUNCTION_ATTRIBUTE", "LOAD_FROM_DICT_OR_DEREF", "CONVERT_VALUE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
-_INVERTED = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}
 # What may evaluate a frame of Python code without leaving the evaluator.
 _ENTERS = frozenset(OPCODES[name] for name in (
     "CALL", "CALL_KW", "CALL_FUNCTION_EX", "BINARY_SUBSCR", "LOAD_ATTR", "FOR_ITER", "SEND")) if FEATURES.looks_before else frozenset()
@@ -265,7 +265,7 @@ class _Lowering:
             return [Unit(OPCODES[name], 0, target.index)]
         if not backward:
             return [*test, Unit(OPCODES[f"POP_JUMP_IF_{inst.arg.upper()}"], 0, target.index)]
-        around = Unit(OPCODES[f"POP_JUMP_IF_{_INVERTED[inst.arg].upper()}"], 0, inst.index + 1)
+        around = Unit(OPCODES[f"POP_JUMP_IF_{INVERTED[inst.arg].upper()}"], 0, inst.index + 1)
         return [*test, around, Unit(JUMP_BACKWARD, 0, target.index)]
 
     def _exit(self, inst: Instruction) -> Unit:

@@ -51,6 +51,7 @@ from .tables import (
     YIELDS,
 )
 
+INVERTED = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}
 _RULES: list[Any] = [None] * 256
 for _name, _rule in SIMPLE.items():
     _RULES[OPCODES[_name]] = _rule
@@ -235,8 +236,18 @@ def _in_order(raw: RawCode, out: list[Instruction], starts: list[int]) -> list[I
         return out
     begin, end = starts[first] + 1, starts[goal]
     moved, rest = out[begin:end], out[end:]
+    places = set(map(id, moved))
+    for jump, back, after in reversed(list(zip(rest, rest[1:], rest[2:], strict=False))):  # a branch backwards, as some versions have it
+        if jump.op == "POP_JUMP_IF" and back.op == "JUMP" and id(back.target) in places and jump.target is after:
+            jump.arg, jump.target = INVERTED[jump.arg], back.target
+            rest.remove(back)
     at = max((i for i, inst in enumerate(rest) if inst.op == "JUMP" and inst.target is moved[0]), default=None)
-    return renumber([*rest, *moved] if at is None else [*rest[:at], *moved, *rest[at + 1 :]])
+    if at is None:
+        return renumber([*rest, *moved])
+    for inst in out:
+        if inst.target is rest[at]:
+            inst.target = moved[0]
+    return renumber([*rest[:at], *moved, *rest[at + 1 :]])
 
 
 # -- the stack
