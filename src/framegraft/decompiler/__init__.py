@@ -41,10 +41,16 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
         with suppress(DecompileError):
             return _compiled(code, name, future, insts)
     joined = 0 if has_marks(code) else SHORT
-    for longest in (joined, SHORT - joined):
-        with suppress(DecompileError):
-            return _compiled(code, name, future, None, longest)
-    return _emitted(code, name, future) if is_emitted(code) else _compiled(code, name, future, None, LONG)
+    with suppress(DecompileError):
+        return _compiled(code, name, future, None, joined)
+    try:
+        return _compiled(code, name, future, None, SHORT - joined)
+    except DecompileError:
+        if not is_emitted(code):
+            with suppress(DecompileError):
+                return _compiled(code, name, future, None, LONG)
+            raise
+    return _emitted(code, name, future)
 
 
 def _compiled(code: CodeType, name: str, future: int, insts: list[Instruction] | None = None, joined: int = 0) -> str:

@@ -68,8 +68,8 @@ def exception_table(units: list[Any], starts: list[int]) -> bytes:
         if handler is not run[0] or unit.handler_depth != run[1]:
             if run[0] is not None:
                 _entry(out, begin, end, units[starts[run[0].target.index]].offset, run)
-            run = (handler, unit.handler_depth)
             begin = unit.offset
+            run = (handler, unit.handler_depth)
         end = unit.offset + unit.size
     if run[0] is not None:
         _entry(out, begin, end, units[starts[run[0].target.index]].offset, run)

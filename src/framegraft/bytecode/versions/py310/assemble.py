@@ -14,7 +14,7 @@ from ...flow import NO_FALLTHROUGH, stack_depths, stack_effect
 from ...ir import ExceptionHandler, Instruction
 from ...verify import verify
 from ..placing import place
-from .decode import NAMING, qualname
+from .decode import BELOW, NAMING, qualname
 from .locate import line_table
 from .rawcode import shared
 from .tables import (
@@ -153,7 +153,7 @@ class _Lowering:
             if above < 0:
                 raise ValueError(f"a handler keeps {block.depth} entries, there are {depth}")
             if above > 1:  # twice, since unpacking turns them round
-                for name in ("BUILD_TUPLE", "UNPACK_SEQUENCE", "BUILD_TUPLE"):
+                for name in BELOW:
                     self.put(name, above)
             self.put("SETUP_ASYNC_WITH" if above else "SETUP_FINALLY", goal=self._beginning(block))
             if above > 1:

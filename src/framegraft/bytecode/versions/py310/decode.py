@@ -15,6 +15,7 @@ QUALNAMES: dict[int, str] = {}  # of code that functions are made of, by its id:
 NAMING: list[tuple[str, Any]] = [  # finds the name of code that is no constant, for MAKE_FUNCTION
     ("DUP_TOP", 0), ("LOAD_CONST", id), ("ROT_TWO", 0), ("CALL_FUNCTION", 1),
     ("LOAD_CONST", QUALNAMES.__getitem__), ("ROT_TWO", 0), ("CALL_FUNCTION", 1)]
+BELOW = ("BUILD_TUPLE", "UNPACK_SEQUENCE", "BUILD_TUPLE")  # makes one entry of some that come above a block; unpacked there
 _NAMED: dict[int, weakref.ref[CodeType]] = {}
 
 
@@ -116,6 +117,8 @@ class _Decoder:
                 found.add(index - 1)  # LOAD_CONST of the qualified name
                 code, qualified = (self.code.co_consts[raw.args[at]] for at in (index - 2, index - 1))
                 name_code(code, qualified)
+            elif name == "SETUP_ASYNC_WITH" and tuple(raw.ops[index - 3 : index]) == BELOW:  # entries that the block is set up below of
+                found |= {index - 3, index - 2, index - 1, index + 1}
             elif name == "POP_JUMP_IF_FALSE" and raw.ops[index - 1] in ("MATCH_CLASS", "MATCH_KEYS") and index not in raw.targets:
                 found.add(index)
             elif (name in ("POP_JUMP_IF_FALSE", "POP_JUMP_IF_TRUE") and raw.ops[index - 1] == "IS_OP" and self._is_none(index - 2)
@@ -193,7 +196,7 @@ class _Decoder:
             self.add("POP_TOP")
         elif name.startswith("POP_JUMP"):
             condition = "true" if "TRUE" in name else "false"
-            if index - 1 in self.absorbed:
+            if index - 1 in self.absorbed and raw.ops[index - 1] == "IS_OP":
                 condition = "none" if (name == "POP_JUMP_IF_TRUE") != bool(raw.args[index - 1]) else "not_none"
             self.jump("POP_JUMP_IF", condition, goal)
         elif name == "SETUP_WITH":
