@@ -188,3 +188,61 @@ def test_kernels_of_attention(q, backend):
         one = torch.nn.functional.scaled_dot_product_attention(q, q, q)
     with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
         return one, torch.nn.functional.scaled_dot_product_attention(q, q, q), torch.backends.cuda.math_sdp_enabled()
+
+
+@differential(lambda: (torch.ones(2), {"q", "w"}))
+def test_sets_keep_their_order(x, outside):
+    s = {1, 2, 3, 100, 50}
+    s.discard(2)
+    s |= {7, 8}
+    t = s - {1}
+    letters = set()
+    for c in "hello world":
+        letters.add(c)
+    letters.remove("h")
+    letters.add("z")
+    first = letters.pop()
+    outside.add("e")
+    outside.discard("q")
+    return (x, list(s), list(t), list(t & {7, 100, 50}), sorted(s ^ {1, 99}), list(letters), first, letters, s, {int, str}, list(s.union([9], {10: 1})),
+            list({"a": 1, "b": 2}.keys() | {"c"}), hash((1, "a")) == hash((1, "a")), frozenset([3, 1]) | {2})
+
+
+@differential(lambda: (torch.ones(2), {1, 2, 3}))
+def test_errors_of_sets_and_dicts(x, s):
+    notes = []
+    s.remove(2)
+    for act in (lambda: s.remove(9), lambda: set().pop(), lambda: {}.update([1]), lambda: dict([(1, 2, 3)]), lambda: {}.pop(1)):
+        try:
+            act()
+        except (KeyError, TypeError, ValueError) as error:
+            notes.append(repr(error))
+    return x + 1, notes
+
+
+@differential(lambda: (torch.ones(2),))
+def test_iterators_of_itertools(x):
+    one, other = itertools.tee(iter([1, 2, 3]))
+    numbers = iter([1, 2, 0, 3])
+    return (x, [(k, list(g)) for k, g in itertools.groupby("aabbc")], [k for k, _ in itertools.groupby([1, 3, 2, 4, 5], key=lambda v: v % 2)],
+            next(one), list(other), list(one), list(itertools.zip_longest([1, 2], (i for i in [3]), fillvalue=x)),
+            list(itertools.compress("abc", [1, 0, 1])), list(iter(lambda: next(numbers), 0)), next(itertools.count(1.5, 0.5)),
+            [1, 2, 3, 2].index(2, 2), (1, 2, 1).index(1, -1), list(reversed({"a": 1, "b": 2}.items())))
+
+
+@differential(lambda: (torch.ones(2),))
+def test_groups_that_are_not_read_to_their_end(x):
+    groups = itertools.groupby([1, 1, 2, 2, 3])
+    _, ones = next(groups)
+    first = next(ones)
+    key, twos = next(groups)
+    return x, first, list(ones), key, list(twos), [(k, list(g)) for k, g in groups]
+
+
+@differential(lambda: (torch.ones(2),))
+def test_ordered_dicts_in_another_order(x):
+    d = collections.OrderedDict(a=1, b=2, c=x)
+    d.move_to_end("a")
+    d.move_to_end("c", last=False)
+    pair = d.popitem(last=False)
+    return pair, d.popitem(), d

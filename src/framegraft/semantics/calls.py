@@ -249,7 +249,7 @@ def call_method(
 def _of_subclass(obj: VariableTracker, inner: VariableTracker) -> VariableTracker:
     """What a builtin's method gives that gives its object: of a subclass, a new one of the builtin class if it cannot change."""
     if isinstance(inner, SetVariable) and inner.cls is frozenset:
-        return SetVariable(dict(inner.items), cls=frozenset)
+        return SetVariable(dict(inner.items), cls=frozenset, order=inner.order)
     return TupleVariable(list(inner.items)) if isinstance(inner, TupleVariable) else obj
 
 
@@ -377,7 +377,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     elif issubclass(owner, dict) and owner in MAPPING_BASES:
         made.payload = DictVariable({})
     elif owner is set:
-        made.payload = SetVariable({})
+        made.payload = SetVariable({}, order=set())
     elif owner in STRUCT_SEQUENCES and len(args) == 2 and not kwargs:
         return STRUCT_SEQUENCES[owner](tx, cls, iteration.unpack_iterable(tx, realize(args[1], tx.state)))
     else:

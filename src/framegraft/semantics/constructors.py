@@ -11,7 +11,7 @@ from typing import Any
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, constructs, specialised
+from ..model.dispatch import METHODS, TENSOR, constructs, specialised
 from ..model.value import (
     MISSING,
     NONE,
@@ -199,11 +199,15 @@ def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].cls is frozenset:
         return args[0]
+    items = ListVariable(iteration.unpack_iterable(tx, args[0])) if args else ListVariable([])
     result = SetVariable({}, cls=cls)
-    result.grown = not args or not isinstance(hashed.payload_of(args[0]), (SetVariable, DictVariable))
-    for item in iteration.unpack_iterable(tx, args[0]) if args else []:
+    for item in items.items:
         item = realize(item, tx.state)
         result.items.setdefault(hashed.hash_key(tx, item), item)
+    whole = args and isinstance(hashed.payload_of(args[0]), (SetVariable, DictVariable))
+    keys = hashed.shadow(tx, args[0] if whole else items)
+    result.order = None if keys is None else cls(keys)
+    result.log = None
     return result
 
 
@@ -222,15 +226,28 @@ def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None
             pairs = containers.mapping_items(tx, source)
         else:
             pairs = []
-            for pair in iteration.unpack_iterable(tx, source):
-                both = iteration.unpack_iterable(tx, realize(pair, tx.state))
-                if len(both) != 2:
-                    raise GraphBreak("raised_exception", "dict() of items that are no pairs")
+            for index, pair in enumerate(iteration.unpack_iterable(tx, source)):
+                both = _pair(tx, realize(pair, tx.state), index)
                 pairs.append((realize(both[0], tx.state), both[1]))
         for key, value in pairs:
             hashed.dict_set(tx, target, key, value)
     for name, value in kwargs.items():
         hashed.dict_set(tx, target, constant(name), value)
+
+
+def _pair(tx: Any, pair: VariableTracker, index: int) -> list[VariableTracker]:
+    """PyDict_MergeFromSeq2"""
+    try:
+        both = iteration.unpack_iterable(tx, pair)
+    except UserRaise as raised:
+        if not issubclass(raised.value.python_type(), TypeError):
+            raise
+        both = None
+    if both is None:
+        raise UserRaise(user_error(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence"))
+    if len(both) != 2:
+        raise UserRaise(user_error(ValueError, f"dictionary update sequence element #{index} has length {len(both)}; 2 is required"))
+    return both
 
 
 @constructs(range)
@@ -273,6 +290,9 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     method = attributes.special_method(tx, args[0], "__reversed__") if isinstance(args[0], ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [], {})
+    known = METHODS.get((type(args[0]), "__reversed__"))  # of a dict's view
+    if method is not None and known is not None:
+        return known(tx, args[0], [], {})
     inner = hashed.payload_of(args[0])
     if isinstance(inner, DictVariable):
         return iteration.iterate_dict(tx, inner, backwards=True)
