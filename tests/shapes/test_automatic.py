@@ -359,3 +359,32 @@ def test_floats_that_change_in_inference_mode():
     for k in (1.5, 2.5, 3.5, 4.5):
         got, expected = compiled(torch.ones(1), k), fn(torch.ones(1), k)
         assert got[:2] == expected[:2] and torch.equal(got[2], expected[2])
+
+
+def test_a_float_that_a_compiler_takes_for_a_constant_leaves_the_others_alone():
+    def f(x, scale, top):
+        return (x * scale).clamp(max=top)
+
+    counter = framegraft.testing.CompileCounterWithBackend("aot_eager")
+    captured = framegraft.compile(f, backend=counter)
+    x = torch.randn(4)
+    for scale, top in ((0.5, 0.75), (1.5, 0.75), (2.5, 0.75), (2.5, 0.6), (3.5, 0.7)):
+        torch.testing.assert_close(captured(x, scale, top), f(x, scale, top), rtol=0, atol=0)
+    before = counter.frame_count
+    for scale in (0.25, 1.25, 2.25, 3.25):  # a new limit costs one compilation, new factors none
+        torch.testing.assert_close(captured(x, scale, 0.725), f(x, scale, 0.725), rtol=0, atol=0)
+    assert counter.frame_count == before + 1
+
+
+def test_a_compiler_fails_on_a_float_that_changes():
+    """AOTAutograd has no derivative of a power whose base is a symbol."""
+    def f(x, base):
+        return base ** x
+
+    captured = framegraft.compile(f, backend="aot_eager")
+    for base in (0.5, 0.75, 1.5, 2.5):
+        x = torch.randn(4, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        f(x, base).sum().backward()
+        captured(y, base).sum().backward()
+        torch.testing.assert_close(y.grad, x.grad, rtol=0, atol=0)

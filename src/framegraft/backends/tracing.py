@@ -66,12 +66,14 @@ def has_float_symbols(gm: GraphModule) -> bool:
     return any(symbol_is_type(symbol, SymT.FLOAT) for symbol in env.backed_var_to_val)
 
 
-def refuses_floats(error: BaseException | None) -> bool:
-    """Whether a compiler failed because it has no way to take floats as inputs of this graph."""
+def refused_floats(error: BaseException | None) -> set[str]:
+    """The symbols that a compiler cannot take as inputs of this graph, if it says so when it fails."""
     if type(error).__name__ != "TensorifyScalarRestartAnalysis":
-        return False
-    sys.modules["torch.fx.passes._tensorify_python_scalars"].TensorifyState.clear()  # it notes in a global what it wanted
-    return True
+        return set()
+    state = sys.modules["torch.fx.passes._tensorify_python_scalars"].TensorifyState  # it notes in a global what it wants
+    names = set(state.force_specializations)
+    state.clear()
+    return names
 
 
 def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]:

@@ -15,7 +15,7 @@ from torch._guards import CompileContext, CompileId, compile_context
 from .. import _native, config, events
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
-from ..backends.tracing import refuses_floats
+from ..backends.tracing import has_float_symbols, refused_floats
 from ..bytecode.ir import Instruction
 from ..emit.effects import changed_objects
 from ..emit.output import Segment
@@ -63,6 +63,7 @@ class Conversion:
         self.modes = Modes()
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
+        self.fixed_floats: set[Source] = set()
         self.repeats = True  # calls of modules that do what an earlier one did are not traced
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
@@ -79,13 +80,8 @@ class Conversion:
             try:
                 with recursion_room():
                     made = self._attempt()
-            except BackendCompilerFailed as failed:
-                if len(self.floats) == 2 or not refuses_floats(failed.__cause__):
-                    raise
-                self.floats.append(FIXED_FLOATS if self.floats else TENSOR_FLOATS)
-                made = AGAIN
-            except FloatFixed:
-                self.floats.append(TENSOR_FLOATS)
+            except FloatsRefused as refused:
+                self._spare_compiler(refused)
                 made = AGAIN
             if made is not AGAIN:
                 self._let_go()
@@ -142,6 +138,7 @@ class Conversion:
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         for how in self.floats:
             policy.spare_compiler(how)
+        policy.fix(self.fixed_floats)
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
         state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
@@ -296,8 +293,11 @@ class Conversion:
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
                     compiled = call_backend(self.ctx.compiler, module, values)
-            if not self.floats and graph.symbols is not None and graph.symbols.fixed_float(known):
-                raise FloatFixed
+            self._note_fixed_floats(graph, known)
+        except BackendCompilerFailed as failed:
+            if graph.symbols is None or not has_float_symbols(module):
+                raise
+            raise FloatsRefused(graph.symbols.inputs_of(refused_floats(failed.__cause__)), failed) from failed
         finally:
             modes.restore()
             self.capture.spent("backend")
@@ -306,6 +306,26 @@ class Conversion:
         self.compiling = None
         events.publish(made)
         self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(made.compiled)))
+
+    def _note_fixed_floats(self, graph: OutputGraph, known: int) -> None:
+        """Floats that the compiler, in guards after the first ``known``, has taken for constants are tried as tensors; after that
+        they are constants of each capture.
+        """
+        fixed = graph.symbols.fixed_floats(known) if graph.symbols is not None else set()
+        if fixed and not graph.policy.tensor_floats:
+            raise FloatsRefused(fixed)
+        graph.policy.fix(fixed)
+
+    def _spare_compiler(self, refused: FloatsRefused) -> None:
+        """The next attempt gives the compiler less of what it refuses; raises its error where there is nothing less."""
+        if TENSOR_FLOATS not in self.floats:
+            self.floats.append(TENSOR_FLOATS)
+        elif refused.sources - self.fixed_floats:
+            self.fixed_floats |= refused.sources
+        elif FIXED_FLOATS not in self.floats and refused.failed is not None:
+            self.floats.append(FIXED_FLOATS)
+        else:
+            raise refused.failed or refused
 
     def _fresh(self, prefix: str) -> str:
         while True:
@@ -396,8 +416,13 @@ class Conversion:
 AGAIN: Any = object()
 
 
-class FloatFixed(Exception):
-    """A compiler has taken a changing float for a constant."""
+class FloatsRefused(Exception):
+    """A compiler has taken changing floats, those at ``sources``, for constants, or has ``failed`` on them."""
+
+    def __init__(self, sources: set[Source], failed: BackendCompilerFailed | None = None) -> None:
+        super().__init__(sources)
+        self.sources = sources
+        self.failed = failed
 
 
 def _shielded(compiled: Any) -> Any:

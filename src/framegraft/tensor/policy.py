@@ -15,6 +15,7 @@ INT64 = (-(1 << 63), (1 << 63) - 1)
 FIXED_FLOATS = "<floats are fixed>"
 TENSOR_FLOATS = "<floats are tensors>"
 ANY = "any"  # in place of a value that is a symbol
+FIXED = "fixed"  # in place of a value that the compiler takes for a constant
 
 
 @dataclasses.dataclass
@@ -43,6 +44,8 @@ class Policy:
         self.specialize_float = config.specialize_float or any(FIXED_FLOATS in e for e in self.earlier)
         self.tensor_floats = any(TENSOR_FLOATS in e for e in self.earlier)
         self.seen: dict[str, Any] = {}
+        self._names: dict[Source, str] = {}
+        self._fixed: set[Source] = set()
 
     def spare_compiler(self, how: str) -> None:
         """For a compiler that cannot have floats everywhere, now and in captures to come.
@@ -53,6 +56,12 @@ class Policy:
         self.seen[how] = True
         self.tensor_floats |= how == TENSOR_FLOATS
         self.specialize_float |= how == FIXED_FLOATS
+
+    def fix(self, sources: set[Source]) -> None:
+        """The compiler makes code for each value of these floats: they are no symbols from now on, and in captures to come."""
+        self._fixed |= sources
+        for source in sources & self._names.keys():
+            self.seen[self._names[source]] = (float, FIXED)
 
     def _name(self, source: Source) -> str:
         """The source's name; pinned objects of one class share theirs, so that the n-th of them gets a number."""
@@ -67,15 +76,16 @@ class Policy:
         """Whether an int or float from outside becomes a symbol."""
         if self.dynamic is False:
             return False
-        name = self._name(source)
+        name = self._names[source] = self._name(source)
         integer = type(value) is int
         wanted = bool(self.dynamic) and integer and value not in (0, 1) and _is_argument(source)
         for before in self.earlier:
             old = before.get(name)
             if old is not None and type(old) is tuple and old[0] is type(value) and (old[1] is ANY or old[1] != value):
                 wanted = True
-        wanted = wanted and not (self.specialize_int if integer else self.specialize_float or value == 0)  # zeros have a sign
-        self.seen[name] = (type(value), ANY if wanted else value)
+        fixed = source in self._fixed or any(before.get(name) == (float, FIXED) for before in self.earlier)
+        wanted = wanted and not fixed and not (self.specialize_int if integer else self.specialize_float or value == 0)  # zeros have a sign
+        self.seen[name] = (type(value), FIXED if fixed else ANY if wanted else value)
         return wanted
 
     def tensor(self, tensor: torch.Tensor, source: Source) -> Plan | None:

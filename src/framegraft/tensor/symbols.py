@@ -307,10 +307,26 @@ class Symbols:
             if symbol in values:
                 self.env.evaluate_expr(sympy.Eq(symbol, values[symbol]))
 
-    def fixed_float(self, before: int) -> bool:
-        """Whether a guard after the first ``before`` says that a float is a constant which the graph takes, or computes from one."""
-        return any(isinstance(g.expr, sympy.Eq) and g.expr.rhs.is_number and not self.carried.isdisjoint(g.expr.lhs.free_symbols)
-                   for g in self._guards[before:])
+    def fixed_floats(self, before: int) -> set[Source]:
+        """Where the floats are that, says a guard after the first ``before``, are constants which the graph takes or computes from."""
+        found: set[Source] = set()
+        for guard in self._guards[before:]:
+            asked = guard.expr
+            if isinstance(asked, sympy.Eq) and asked.rhs.is_number:
+                found = found.union(*map(self._inputs_of, asked.lhs.free_symbols & self.carried))
+        return found
+
+    def inputs_of(self, names: set[str]) -> set[Source]:
+        """Where the floats come from of which a compiler told the names of their symbols."""
+        return set().union(*(self._inputs_of(s) for s in self.carried if s.name in names))
+
+    def _inputs_of(self, symbol: Any) -> set[Source]:
+        """Where the numbers come from that a symbol is, or is computed from."""
+        if symbol in self.slots:
+            return {self.slots[symbol].source}
+        made = self.derived.get(symbol)
+        parts = [a for a in made.recipe[2] if isinstance(a, SymbolicVariable)] if made is not None else []
+        return {source for part in parts for s in raw_expression(part.value).free_symbols for source in self._inputs_of(s)}
 
     def guard_count(self) -> int:
         return len(self._guards)
