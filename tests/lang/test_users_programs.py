@@ -6,6 +6,7 @@ import itertools
 import math
 import os.path
 import threading
+import types
 import typing
 
 import torch
@@ -246,3 +247,61 @@ def test_ordered_dicts_in_another_order(x):
     d.move_to_end("c", last=False)
     pair = d.popitem(last=False)
     return pair, d.popitem(), d
+
+
+class Asks(type):
+    def __instancecheck__(cls, obj):
+        return hasattr(obj, "tag")
+
+    def __subclasscheck__(cls, other):
+        return other is int
+
+
+class Asked(metaclass=Asks):
+    pass
+
+
+class Once(type):
+    made = {}
+
+    def __call__(cls, *args):
+        if cls not in Once.made:
+            Once.made[cls] = super().__call__(*args)
+        return Once.made[cls]
+
+
+class Single(metaclass=Once):
+    def __init__(self):
+        self.k = 2
+
+
+class Sequence:
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return index * 2
+
+
+class Managed:
+    @property
+    def v(self):
+        return self.kept
+
+    @v.setter
+    def v(self, value):
+        self.kept = value
+
+    @v.deleter
+    def v(self):
+        del self.kept
+
+
+@differential(lambda: (torch.ones(2), Scaler()))
+def test_what_metaclasses_and_descriptors_do(x, scaler):
+    scaler.tag = 1
+    managed, space = Managed(), types.SimpleNamespace(a=1)
+    managed.v = x
+    del managed.v
+    return (isinstance(scaler, Asked), issubclass(int, Asked), issubclass(str, Asked), x * Single().k, list(reversed(Sequence())),
+            hasattr(managed, "v"), vars(space), space, x.dtype is torch.ones(1).dtype)

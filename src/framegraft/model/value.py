@@ -230,7 +230,7 @@ class SetVariable(VariableTracker):
         self.changes = 0
         self.order = order
         from_empty = cls is set and order is not None and not items
-        self.log: list[tuple[str, VariableTracker | None]] | None = [] if source is not None or from_empty else None
+        self.log: Any = [] if source is not None or from_empty else None
         self.as_is = value is not None  # ``items`` have the real set's order, while nothing changes
         self.items: dict[Any, VariableTracker] = items
         self.source = source

@@ -121,6 +121,16 @@ def compress(data, selectors):
             yield item
 
 
+def backwards(sequence, index, ended):
+    while index > 0:
+        index -= 1
+        try:
+            item = sequence[index]
+        except ended:
+            return
+        yield item
+
+
 def zip_longest(iterators, active, fill):
     while active:
         row, index = [], 0

@@ -281,7 +281,7 @@ def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:
 
 
 def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """type.__call__: ``__new__``, then ``__init__``."""
+    """``cls(...)``: what the metaclass makes of it; where that is type.__call__, ``__new__``, then ``__init__``."""
     handler = CLASSES.get(cls)
     if handler is not None:
         args, kwargs = realize_all(tx, args, kwargs)
@@ -293,6 +293,11 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         if owner in CLASSES:
             return CLASSES[owner](tx, cls, *realize_all(tx, args, kwargs))
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
+    return construct(tx, cls, args, kwargs)
+
+
+def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """type.__call__ itself."""
     new = lookup.mro_lookup(tx, cls, "__new__")
     target = wrap_pinned(tx, cls)
     if isinstance(new, types.BuiltinFunctionType):

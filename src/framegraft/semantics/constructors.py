@@ -290,6 +290,9 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     method = attributes.special_method(tx, args[0], "__reversed__") if isinstance(args[0], ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [], {})
+    if isinstance(args[0], ObjectVariable) and method is None and args[0].payload is None and all(
+            isinstance(lookup.mro_lookup(tx, args[0].cls, name), types.FunctionType) for name in ("__len__", "__getitem__")):
+        return REVERSED_SEQUENCE[0](tx, args[0])
     known = METHODS.get((type(args[0]), "__reversed__"))  # of a dict's view
     if method is not None and known is not None:
         return known(tx, args[0], [], {})
@@ -310,6 +313,9 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
     kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
     return IteratorVariable(list(reversed(inner.items)), inner, kind)
+
+
+REVERSED_SEQUENCE: list[Any] = []  # set by lazy.py, which builds on this file
 
 
 @constructs(object)

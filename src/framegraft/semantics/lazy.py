@@ -21,6 +21,7 @@ from ..model.value import (
 from ..polyfills import iterators as bodies
 from . import (
     calls,
+    constructors,
     containers,
     core,
     folding,
@@ -28,7 +29,9 @@ from . import (
     inlining,
     iteration,
     iterator_methods,  # noqa: F401 - the methods of generators come first
+    truth,
     )
+from .wrapping import wrap_constant
 
 
 class LazyIteratorVariable(GeneratorVariable):
@@ -198,6 +201,15 @@ def make_tee(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if count < 0:
         raise GraphBreak("raised_exception", "itertools.tee() of fewer than no iterators")
     return TupleVariable([_only_traced(tx, _TEE, bodies.tee, [iterator, link]) for _ in range(count)])
+
+
+def reversed_sequence(tx: Any, sequence: VariableTracker) -> VariableTracker:
+    """reversed() of what has a length and items, and no ``__reversed__`` (CPython: reversed_new_impl)."""
+    ended = TupleVariable([wrap_constant(IndexError), wrap_constant(StopIteration)])
+    return _only_traced(tx, reversed, bodies.backwards, [sequence, truth.length(tx, sequence), ended])
+
+
+constructors.REVERSED_SEQUENCE.append(reversed_sequence)
 
 
 @handles(iter)
