@@ -12,6 +12,8 @@ import typing
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+import framegraft
+
 from .differential import differential
 
 T = typing.TypeVar("T")
@@ -305,3 +307,13 @@ def test_what_metaclasses_and_descriptors_do(x, scaler):
     del managed.v
     return (isinstance(scaler, Asked), issubclass(int, Asked), issubclass(str, Asked), x * Single().k, list(reversed(Sequence())),
             hasattr(managed, "v"), vars(space), space, x.dtype is torch.ones(1).dtype)
+
+
+@differential(lambda: (torch.ones(2),))
+def test_sets_that_a_break_interrupts(x):
+    s = {3, 1, 2, 100}
+    s.discard(1)
+    s.add(50)
+    framegraft.graph_break()
+    s |= {7}
+    return x, list(s), s

@@ -96,6 +96,8 @@ def _dict(cg: Codegen, t: DictVariable) -> None:
 
 def _as_ordered(t: SetVariable) -> list:
     """A set's items in an order in which a set made of them gives them again: that in which the program's own set does."""
+    if t.log is not None:  # all were added one by one
+        return list(t.items.values())
     keys = list(t.items if t.order is None else t.order)
     if len(keys) > 1:
         known = t.order is not None or t.as_is and not t.changes
@@ -106,7 +108,8 @@ def _as_ordered(t: SetVariable) -> list:
 
 @builds(SetVariable)
 def _set(cg: Codegen, t: SetVariable) -> None:
-    if t.order is not None and t.log and t.cls is set and list(set(t.order)) != list(t.order):  # a new one would have another order
+    if t.order is not None and t.log and any(method != "add" for method, _ in t.log):
+        # all of it once more: what comes later finds the same order, too
         cg.load_object(set)
         cg.call(0)
         cg.store_temp(t)
