@@ -317,3 +317,14 @@ def test_sets_that_a_break_interrupts(x):
     framegraft.graph_break()
     s |= {7}
     return x, list(s), s
+
+
+def test_a_partial_that_has_a_dict_is_not_taken_apart():
+    def fn(inner, x):
+        return functools.partial(inner, x).keywords
+
+    captured = framegraft.compile(fn, backend="eager")
+    bare, looked_at = functools.partial(scaled, k=2), functools.partial(scaled, k=2)
+    assert not vars(looked_at)
+    for inner in (bare, looked_at, bare):
+        assert captured(inner, torch.ones(2)) == fn(inner, torch.ones(2)) == ({} if inner is looked_at else {"k": 2})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import gc
 import types
 from typing import Any
 
@@ -351,14 +352,34 @@ def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracke
     """partial_new: a plain partial of a plain partial is one of the inner function."""
     fn, bound, named = args[0], list(args[1:]), dict(kwargs)
     if isinstance(fn, ObjectVariable) and type(fn.value) is functools.partial and fn.source is not None and not fn.attrs:
-        if vars(fn.value):
-            raise GraphBreak("untraceable_call", "a functools.partial with attributes of its own")
+        dressed = _HasDict(fn.value)
+        tx.state.guards.add(fn.source, "PY", dressed)
+        if dressed.present:
+            return PartialVariable(fn, bound, named)
         outer = calls.partial_parts(tx, fn)
     elif type(fn) is PartialVariable and not fn.attrs:
         outer = fn.func, fn.args, fn.kwargs
     else:
         return PartialVariable(fn, bound, named)
     return PartialVariable(realize(outer[0], tx.state), [*outer[1], *bound], {**outer[2], **named})
+
+
+_BARE = len(gc.get_referents(functools.partial(len)))
+
+
+class _HasDict:
+    """Guard: whether a functools.partial has got a ``__dict__``, which asking for it would make."""
+
+    __name__ = "has_dict"
+
+    def __init__(self, value: functools.partial) -> None:
+        self.present = self._ask(value)
+
+    def _ask(self, value: functools.partial) -> bool:
+        return len(gc.get_referents(value)) > _BARE
+
+    def __call__(self, value: functools.partial) -> bool:
+        return self._ask(value) is self.present
 
 
 class PartialVariable(MethodVariable):
