@@ -6,10 +6,13 @@ import itertools
 import math
 import os.path
 import threading
+import types
 import typing
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+import framegraft
 
 from .differential import differential
 
@@ -188,3 +191,140 @@ def test_kernels_of_attention(q, backend):
         one = torch.nn.functional.scaled_dot_product_attention(q, q, q)
     with sdpa_kernel([SDPBackend.MATH, SDPBackend.FLASH_ATTENTION]):
         return one, torch.nn.functional.scaled_dot_product_attention(q, q, q), torch.backends.cuda.math_sdp_enabled()
+
+
+@differential(lambda: (torch.ones(2), {"q", "w"}))
+def test_sets_keep_their_order(x, outside):
+    s = {1, 2, 3, 100, 50}
+    s.discard(2)
+    s |= {7, 8}
+    t = s - {1}
+    letters = set()
+    for c in "hello world":
+        letters.add(c)
+    letters.remove("h")
+    letters.add("z")
+    first = letters.pop()
+    outside.add("e")
+    outside.discard("q")
+    return (x, list(s), list(t), list(t & {7, 100, 50}), sorted(s ^ {1, 99}), list(letters), first, letters, s, {int, str}, list(s.union([9], {10: 1})),
+            list({"a": 1, "b": 2}.keys() | {"c"}), hash((1, "a")) == hash((1, "a")), frozenset([3, 1]) | {2})
+
+
+@differential(lambda: (torch.ones(2), {1, 2, 3}))
+def test_errors_of_sets_and_dicts(x, s):
+    notes = []
+    s.remove(2)
+    for act in (lambda: s.remove(9), lambda: set().pop(), lambda: {}.update([1]), lambda: dict([(1, 2, 3)]), lambda: {}.pop(1)):
+        try:
+            act()
+        except (KeyError, TypeError, ValueError) as error:
+            notes.append(repr(error))
+    return x + 1, notes
+
+
+@differential(lambda: (torch.ones(2),))
+def test_iterators_of_itertools(x):
+    one, other = itertools.tee(iter([1, 2, 3]))
+    numbers = iter([1, 2, 0, 3])
+    return (x, [(k, list(g)) for k, g in itertools.groupby("aabbc")], [k for k, _ in itertools.groupby([1, 3, 2, 4, 5], key=lambda v: v % 2)],
+            next(one), list(other), list(one), list(itertools.zip_longest([1, 2], (i for i in [3]), fillvalue=x)),
+            list(itertools.compress("abc", [1, 0, 1])), list(iter(lambda: next(numbers), 0)), next(itertools.count(1.5, 0.5)),
+            [1, 2, 3, 2].index(2, 2), (1, 2, 1).index(1, -1), list(reversed({"a": 1, "b": 2}.items())))
+
+
+@differential(lambda: (torch.ones(2),))
+def test_groups_that_are_not_read_to_their_end(x):
+    groups = itertools.groupby([1, 1, 2, 2, 3])
+    _, ones = next(groups)
+    first = next(ones)
+    key, twos = next(groups)
+    return x, first, list(ones), key, list(twos), [(k, list(g)) for k, g in groups]
+
+
+@differential(lambda: (torch.ones(2),))
+def test_ordered_dicts_in_another_order(x):
+    d = collections.OrderedDict(a=1, b=2, c=x)
+    d.move_to_end("a")
+    d.move_to_end("c", last=False)
+    pair = d.popitem(last=False)
+    return pair, d.popitem(), d
+
+
+class Asks(type):
+    def __instancecheck__(cls, obj):
+        return hasattr(obj, "tag")
+
+    def __subclasscheck__(cls, other):
+        return other is int
+
+
+class Asked(metaclass=Asks):
+    pass
+
+
+class Once(type):
+    made = {}
+
+    def __call__(cls, *args):
+        if cls not in Once.made:
+            Once.made[cls] = super().__call__(*args)
+        return Once.made[cls]
+
+
+class Single(metaclass=Once):
+    def __init__(self):
+        self.k = 2
+
+
+class Sequence:
+    def __len__(self):
+        return 3
+
+    def __getitem__(self, index):
+        return index * 2
+
+
+class Managed:
+    @property
+    def v(self):
+        return self.kept
+
+    @v.setter
+    def v(self, value):
+        self.kept = value
+
+    @v.deleter
+    def v(self):
+        del self.kept
+
+
+@differential(lambda: (torch.ones(2), Scaler()))
+def test_what_metaclasses_and_descriptors_do(x, scaler):
+    scaler.tag = 1
+    managed, space = Managed(), types.SimpleNamespace(a=1)
+    managed.v = x
+    del managed.v
+    return (isinstance(scaler, Asked), issubclass(int, Asked), issubclass(str, Asked), x * Single().k, list(reversed(Sequence())),
+            hasattr(managed, "v"), vars(space), space, x.dtype is torch.ones(1).dtype)
+
+
+@differential(lambda: (torch.ones(2),))
+def test_sets_that_a_break_interrupts(x):
+    s = {3, 1, 2, 100}
+    s.discard(1)
+    s.add(50)
+    framegraft.graph_break()
+    s |= {7}
+    return x, list(s), s
+
+
+def test_a_partial_that_has_a_dict_is_not_taken_apart():
+    def fn(inner, x):
+        return functools.partial(inner, x).keywords
+
+    captured = framegraft.compile(fn, backend="eager")
+    bare, looked_at = functools.partial(scaled, k=2), functools.partial(scaled, k=2)
+    assert not vars(looked_at)
+    for inner in (bare, looked_at, bare):
+        assert captured(inner, torch.ones(2)) == fn(inner, torch.ones(2)) == ({} if inner is looked_at else {"k": 2})

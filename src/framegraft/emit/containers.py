@@ -13,8 +13,9 @@ from ..model.value import (
     SizeVariable,
     SliceVariable,
     TupleVariable,
+    VariableTracker,
 )
-from .codegen import LITERALS, Codegen, builds, refers_to
+from .codegen import LITERALS, Codegen, Unreconstructible, builds, refers_to
 
 
 @builds(ListVariable)
@@ -93,10 +94,37 @@ def _dict(cg: Codegen, t: DictVariable) -> None:
         cg.op("MAP_ADD", 1)
 
 
+def _as_ordered(t: SetVariable) -> list:
+    """A set's items in an order in which a set made of them gives them again: that in which the program's own set does."""
+    if t.log is not None:  # all were added one by one
+        return list(t.items.values())
+    keys = list(t.items if t.order is None else t.order)
+    if len(keys) > 1:
+        known = t.order is not None or t.as_is and not t.changes
+        if known and list(t.cls(keys)) != keys or not known and all(not isinstance(key, VariableTracker) for key in keys):
+            raise Unreconstructible("a set in an order that hangs on how it came to be")
+    return [t.items[key] for key in keys]
+
+
 @builds(SetVariable)
 def _set(cg: Codegen, t: SetVariable) -> None:
+    if t.order is not None and t.log and any(method != "add" for method, _ in t.log):
+        # all of it once more: what comes later finds the same order, too
+        cg.load_object(set)
+        cg.call(0)
+        cg.store_temp(t)
+        cg.op("POP_TOP")
+        for method, item in t.log:
+            cg.load_object(getattr(set, method))
+            cg.op("LOAD_FAST", cg.temps[id(t)])
+            if item is not None:
+                cg.load(item)
+            cg.call(1 if item is None else 2)
+            cg.op("POP_TOP")
+        cg.op("LOAD_FAST", cg.temps[id(t)])
+        return
     cg.load_object(t.cls)
-    cg.load_many(list(t.items.values()))
+    cg.load_many(_as_ordered(t))
     if cg.closed(t, len(t.items) + 1):
         return
     cg.op("BUILD_LIST", len(t.items))

@@ -142,6 +142,10 @@ def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
 
 
 def _set(tracker: SetVariable, effects: list[Effect]) -> None:
+    if tracker.log is not None:
+        for method, item in tracker.log:
+            effects.append(Effect([Owner(tracker.source), *([] if item is None else [item])], _set_step(method)))
+        return
     items = ListVariable(list(tracker.items.values()))
 
     def store(cg: Codegen, names: list[str]) -> None:
@@ -155,6 +159,17 @@ def _set(tracker: SetVariable, effects: list[Effect]) -> None:
             cg.op("POP_TOP")
 
     effects.append(Effect([items, Owner(tracker.source)], store))
+
+
+def _set_step(method: str) -> Any:
+    def store(cg: Codegen, names: list[str]) -> None:
+        cg.load_object(getattr(set, method))
+        for name in names:
+            _fast(cg, name)
+        cg.call(len(names))
+        cg.op("POP_TOP")
+
+    return store
 
 
 def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:

@@ -61,6 +61,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.load_object(t.cls)
         cg.call(0)
         cg.store_temp(t)
+        if t.namespace is not None:
+            _namespace(cg, t, t.namespace)
         for attr, value in t.attrs.items():
             cg.load(value)
             cg.op("LOAD_FAST", cg.temps[id(t)])

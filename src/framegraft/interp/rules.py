@@ -212,8 +212,7 @@ def build_list(tx: Tx, inst: Instruction) -> None:
 
 @rule("BUILD_SET")
 def build_set(tx: Tx, inst: Instruction) -> None:
-    result = SetVariable({})
-    result.grown = True
+    result = SetVariable({}, order=set())
     for item in tx.popn(inst.arg):
         core.set_add(tx, result, realize(item, tx.state))
     tx.stack.append(result)
@@ -299,8 +298,7 @@ def _starred(tx: Tx, iterable: VariableTracker) -> list:
 @rule("SET_UPDATE")
 def set_update(tx: Tx, inst: Instruction) -> None:
     iterable = tx.pop()
-    for item in core.unpack_iterable(tx, iterable):
-        core.set_add(tx, realize(tx.stack[-inst.arg], tx.state), realize(item, tx.state))
+    core.set_update(tx, realize(tx.stack[-inst.arg], tx.state), iterable)
 
 
 @rule("DICT_UPDATE", "DICT_MERGE")

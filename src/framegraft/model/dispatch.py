@@ -28,6 +28,8 @@ class TensorLayer:
     assume: Any = lambda self, tx, value, truth: False
     wrap: Any = None
     is_constant_type: Any = lambda self, cls: False
+    #: whether there is one object for each value of the class
+    is_singleton_type: Any = lambda self, cls: False
     #: (tx, callable, args, kwargs, go) -> what go() gives, where it can tell that without it
     block: Any = lambda self, tx, fn, args, kwargs, go: go()
     is_block: Any = lambda self, value: False

@@ -217,11 +217,20 @@ class DictVariable(VariableTracker):
 
 
 class SetVariable(VariableTracker):
-    __slots__ = ("items", "value", "mutated", "cls", "changes", "grown", "as_is")
+    """A set or frozenset: ``items`` maps what hashes and compares as the item does to its tracker.
 
-    def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = set) -> None:
+    ``order``: a real set of those keys that has been through the same operations, and so gives them in the order that the
+    program's set does; None where that is not known. ``log``: what was done to it, from the empty set on if the trace
+    has made it, as (method, tracker); None where that is not known.
+    """
+
+    __slots__ = ("items", "value", "mutated", "cls", "changes", "order", "log", "as_is")
+
+    def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = set, order: Any = None) -> None:
         self.changes = 0
-        self.grown = False  # made by adding one item after the other
+        self.order = order
+        from_empty = cls is set and order is not None and not items
+        self.log: Any = [] if source is not None or from_empty else None
         self.as_is = value is not None  # ``items`` have the real set's order, while nothing changes
         self.items: dict[Any, VariableTracker] = items
         self.source = source

@@ -109,3 +109,96 @@ def pairwise(iterator):
 def given(items):
     for item in items:
         yield item
+
+
+def compress(data, selectors):
+    for item in data:
+        for chosen in selectors:
+            break
+        else:
+            return
+        if chosen:
+            yield item
+
+
+def backwards(sequence, index, ended):
+    while index > 0:
+        index -= 1
+        try:
+            item = sequence[index]
+        except ended:
+            return
+        yield item
+
+
+def zip_longest(iterators, active, fill):
+    while active:
+        row, index = [], 0
+        for iterator in iterators:
+            item = fill
+            if iterator is not None:
+                for item in iterator:
+                    break
+                else:
+                    active -= 1
+                    if not active:
+                        return
+                    iterators[index] = None
+                    item = fill
+            row = [*row, item]
+            index += 1
+        yield (*row,)
+
+
+def until(function, sentinel):
+    while True:
+        value = function()
+        if sentinel is value or sentinel == value:
+            return
+        yield value
+
+
+def tee(iterator, link):
+    """``link``: an empty list that all of them begin with; the next item goes in there, with the list for the one after it."""
+    while True:
+        if not link:
+            for item in iterator:
+                break
+            else:
+                return
+            link += [item, []]
+        item, link = link
+        yield item
+
+
+def groupby(iterator, function):
+    for value in iterator:
+        break
+    else:
+        return
+    key, waits, current = value if function is None else function(value), True, None
+
+    def group(wanted, token):
+        nonlocal value, key, waits
+        while current is token:
+            if not waits:
+                for value in iterator:
+                    break
+                else:
+                    return
+                key, waits = value if function is None else function(value), True
+            if wanted is not key and not wanted == key:
+                return
+            waits = False
+            yield value
+
+    while True:
+        target, current = key, []
+        yield (key, group(target, current))
+        current = None
+        while target is key or target == key:
+            for value in iterator:
+                break
+            else:
+                return
+            key, waits = value if function is None else function(value), True

@@ -130,6 +130,8 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
         capture.outcome = "eager"
         _native.set_skip(code, None, True)
         return None
+    except InternalError as error:  # a guard that does not hold, for one: what an object from outside does changed while it was captured
+        return _left_to_eager_mode(ctx, conversion, capture, code, error, error)
     except FramegraftError as error:
         suppressed = isinstance(error, BackendCompilerFailed) and config.suppress_errors
         notes = conversion.failed(error, suppressed)
@@ -145,16 +147,22 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
     except UserRaise as raised:
         raise InternalError(f"an exception of the traced program escaped: {raised.value.python_type()}") from raised
     except Exception as error:
-        suppressed = not config.raise_internal_errors and not ctx.fullgraph
-        notes = conversion.failed(error, suppressed)
-        if not suppressed:
-            raise InternalError(f"{type(error).__name__}: {error} (while capturing {qualified_name(code)})") from error
-        text = (f"framegraft: internal error while capturing {qualified_name(code)}: {type(error).__name__}: {error}; the function "
-                "runs in eager mode. Please report this.")
-        warnings.warn("\n  ".join((text, *notes)), stacklevel=4)
-        capture.outcome = "eager"
-        _native.set_skip(code, None, True)
-        return None
+        raised = InternalError(f"{type(error).__name__}: {error} (while capturing {qualified_name(code)})")
+        return _left_to_eager_mode(ctx, conversion, capture, code, error, raised)
+
+
+def _left_to_eager_mode(ctx: Any, conversion: Conversion, capture: records.Capture, code: types.CodeType, error: Exception,
+                        raised: InternalError) -> None:
+    """A failure of Framegraft's own: the function runs in eager mode, with a warning. ``raised`` where it is to be seen."""
+    suppressed = not config.raise_internal_errors and not ctx.fullgraph
+    notes = conversion.failed(error, suppressed)
+    if not suppressed:
+        raise raised from (None if raised is error else error)
+    text = (f"framegraft: internal error while capturing {qualified_name(code)}: {type(error).__name__}: {error}; the function "
+            "runs in eager mode. Please report this.")
+    warnings.warn("\n  ".join((text, *notes)), stacklevel=5)
+    capture.outcome = "eager"
+    _native.set_skip(code, None, True)
 
 
 def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, count: int, setting: str) -> None:

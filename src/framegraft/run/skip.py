@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from .. import _native
+
 
 def _places(path: str) -> tuple[str, ...]:
     """A folder as code objects may name it: as it was imported, and without symbolic links."""
@@ -56,6 +58,11 @@ TRACED: set[types.CodeType] = set()  # functions of the tracer's own that a prog
 def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     """None where the function may be traced into, else (reason id, detail)."""
     path = fn.__code__.co_filename
+    if path.startswith(_DYNAMO) and fn.__dict__.get("_torchdynamo_disable"):
+        inner = fn.__dict__.get("_torchdynamo_orig_callable")
+        if isinstance(inner, types.FunctionType) and fn.__dict__.get("_torchdynamo_disable_recursive") is False:
+            _native.set_skip(inner.__code__, None, True)
+        return "inline_disabled", f"{fn.__qualname__} is marked with torch.compiler.disable"
     if path.startswith(_TORCH):
         return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
@@ -73,6 +80,8 @@ def unwrapped(fn: types.FunctionType) -> Any:
     """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported."""
     path = fn.__code__.co_filename
     if path.startswith(_DYNAMO):
+        if fn.__code__.co_name == "wrapped" and isinstance(fn.__dict__.get("__wrapped__"), types.FunctionType):
+            return fn.__wrapped__  # of nonstrict_trace
         if fn.__qualname__.endswith(".patched_init"):  # nn.Module.__init__, which it has replaced
             return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("init")
         inner = fn.__dict__.get("_torchdynamo_orig_callable")
@@ -128,7 +137,7 @@ def frame_skip(code: types.CodeType) -> int:
     if path.startswith(_STDLIB + _SELF) and "site-packages" not in path:
         return 1
     if path.startswith(_TORCH):
-        if path.startswith(_COMPILERS):
+        if path.startswith(_COMPILERS) or path.startswith(_DYNAMO) and code.co_name == "_fn":  # of torch.compiler.disable
             return 2
         return int(not path.startswith(_NN_MODULES) or not _computes(code))
     return int(path.startswith(("<frozen", "<eval_with_key>")))

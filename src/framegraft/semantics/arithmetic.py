@@ -214,10 +214,11 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
         if isinstance(a, ConstantVariable) and isinstance(a.value, (str, bytes)) and _has_index(tx, b):
             return fold(fn, [a, constant(containers.index_of(tx, b, "sequence"))])
     if isinstance(a, SetVariable) and isinstance(b, SetVariable) and fn in (operator.and_, operator.or_, operator.sub, operator.xor):
+        order = fn(a.order, b.order) if a.order is not None and b.order is not None else None
         if fn is operator.and_:
-            return SetVariable(containers.common_items(a.items, b.items, True), cls=a.cls)
+            return SetVariable(containers.common_items(a.items, b.items, True), cls=a.cls, order=order)
         keys = fn(a.items.keys(), b.items.keys())
-        return SetVariable({k: a.items.get(k) or b.items[k] for k in [*a.items, *b.items] if k in keys}, cls=a.cls)
+        return SetVariable({k: a.items.get(k) or b.items[k] for k in [*a.items, *b.items] if k in keys}, cls=a.cls, order=order)
     if fn is operator.mod and isinstance(a, ConstantVariable) and isinstance(a.value, str):
         if isinstance(b, TupleVariable):
             values = [realize(i, tx.state) for i in b.items]

@@ -249,7 +249,7 @@ def call_method(
 def _of_subclass(obj: VariableTracker, inner: VariableTracker) -> VariableTracker:
     """What a builtin's method gives that gives its object: of a subclass, a new one of the builtin class if it cannot change."""
     if isinstance(inner, SetVariable) and inner.cls is frozenset:
-        return SetVariable(dict(inner.items), cls=frozenset)
+        return SetVariable(dict(inner.items), cls=frozenset, order=inner.order)
     return TupleVariable(list(inner.items)) if isinstance(inner, TupleVariable) else obj
 
 
@@ -281,7 +281,7 @@ def _realize_items(tx: Any, tracker: VariableTracker) -> VariableTracker:
 
 
 def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """type.__call__: ``__new__``, then ``__init__``."""
+    """``cls(...)``: what the metaclass makes of it; where that is type.__call__, ``__new__``, then ``__init__``."""
     handler = CLASSES.get(cls)
     if handler is not None:
         args, kwargs = realize_all(tx, args, kwargs)
@@ -295,6 +295,11 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
     if not isinstance(meta_call, types.WrapperDescriptorType):  # a TypedDict's is dict
         return call(tx, instances.bind(tx, meta_call, wrap_pinned(tx, cls), type(cls), "__call__"), args, kwargs)
+    return construct(tx, cls, args, kwargs)
+
+
+def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
+    """type.__call__ itself."""
     new = lookup.mro_lookup(tx, cls, "__new__")
     target = wrap_pinned(tx, cls)
     if isinstance(new, types.BuiltinFunctionType):
@@ -380,7 +385,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     elif issubclass(owner, dict) and owner in MAPPING_BASES:
         made.payload = DictVariable({})
     elif owner is set:
-        made.payload = SetVariable({})
+        made.payload = SetVariable({}, order=set())
     elif owner in STRUCT_SEQUENCES and len(args) == 2 and not kwargs:
         return STRUCT_SEQUENCES[owner](tx, cls, iteration.unpack_iterable(tx, realize(args[1], tx.state)))
     else:

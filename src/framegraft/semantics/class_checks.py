@@ -11,7 +11,7 @@ from ..interp.state import realize, user_error
 from ..model.dispatch import handles
 from ..model.source import pinned
 from ..model.value import ConstantVariable, ObjectVariable, TupleVariable, VariableTracker, constant
-from . import attributes, instances, lookup
+from . import attributes, calls, instances, lookup, truth
 from .wrapping import wrap_pinned
 
 
@@ -54,6 +54,8 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     quick = INSTANCE_CHECKS.get(check)
     if quick is not None:
         return quick(tx, obj, cls, target, hook)
+    if isinstance(check, types.FunctionType) and check.__module__ != "typing":
+        return truth.truth(tx, calls.call(tx, wrap_pinned(tx, check), [classes, obj], {}))
     if check is not type.__dict__[hook]:
         raise GraphBreak("untraceable_call", f"{type(target).__name__}.{hook}")
     lookup.guard_bases(tx, cls)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import gc
 import types
 from typing import Any
 
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, constructs, specialised
+from ..model.dispatch import METHODS, TENSOR, constructs, specialised
 from ..model.value import (
     MISSING,
     NONE,
@@ -203,11 +204,15 @@ def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].cls is frozenset:
         return args[0]
+    items = ListVariable(iteration.unpack_iterable(tx, args[0])) if args else ListVariable([])
     result = SetVariable({}, cls=cls)
-    result.grown = not args or not isinstance(hashed.payload_of(args[0]), (SetVariable, DictVariable))
-    for item in iteration.unpack_iterable(tx, args[0]) if args else []:
+    for item in items.items:
         item = realize(item, tx.state)
         result.items.setdefault(hashed.hash_key(tx, item), item)
+    whole = args and isinstance(hashed.payload_of(args[0]), (SetVariable, DictVariable))
+    keys = hashed.shadow(tx, args[0] if whole else items)
+    result.order = None if keys is None else cls(keys)
+    result.log = None
     return result
 
 
@@ -226,15 +231,28 @@ def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None
             pairs = containers.mapping_items(tx, source)
         else:
             pairs = []
-            for pair in iteration.unpack_iterable(tx, source):
-                both = iteration.unpack_iterable(tx, realize(pair, tx.state))
-                if len(both) != 2:
-                    raise GraphBreak("raised_exception", "dict() of items that are no pairs")
+            for index, pair in enumerate(iteration.unpack_iterable(tx, source)):
+                both = _pair(tx, realize(pair, tx.state), index)
                 pairs.append((realize(both[0], tx.state), both[1]))
         for key, value in pairs:
             hashed.dict_set(tx, target, key, value)
     for name, value in kwargs.items():
         hashed.dict_set(tx, target, constant(name), value)
+
+
+def _pair(tx: Any, pair: VariableTracker, index: int) -> list[VariableTracker]:
+    """PyDict_MergeFromSeq2"""
+    try:
+        both = iteration.unpack_iterable(tx, pair)
+    except UserRaise as raised:
+        if not issubclass(raised.value.python_type(), TypeError):
+            raise
+        both = None
+    if both is None:
+        raise UserRaise(user_error(TypeError, f"cannot convert dictionary update sequence element #{index} to a sequence"))
+    if len(both) != 2:
+        raise UserRaise(user_error(ValueError, f"dictionary update sequence element #{index} has length {len(both)}; 2 is required"))
+    return both
 
 
 @constructs(range)
@@ -277,6 +295,12 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     method = attributes.special_method(tx, args[0], "__reversed__") if isinstance(args[0], ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [], {})
+    if isinstance(args[0], ObjectVariable) and method is None and args[0].payload is None and all(
+            isinstance(lookup.mro_lookup(tx, args[0].cls, name), types.FunctionType) for name in ("__len__", "__getitem__")):
+        return REVERSED_SEQUENCE[0](tx, args[0])
+    known = METHODS.get((type(args[0]), "__reversed__"))  # of a dict's view
+    if method is not None and known is not None:
+        return known(tx, args[0], [], {})
     inner = hashed.payload_of(args[0])
     if isinstance(inner, DictVariable):
         return iteration.iterate_dict(tx, inner, backwards=True)
@@ -294,6 +318,9 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
     kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
     return IteratorVariable(list(reversed(inner.items)), inner, kind)
+
+
+REVERSED_SEQUENCE: list[Any] = []  # set by lazy.py, which builds on this file
 
 
 @constructs(object)
@@ -329,14 +356,34 @@ def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracke
     """partial_new: a plain partial of a plain partial is one of the inner function."""
     fn, bound, named = args[0], list(args[1:]), dict(kwargs)
     if isinstance(fn, ObjectVariable) and type(fn.value) is functools.partial and fn.source is not None and not fn.attrs:
-        if vars(fn.value):
-            raise GraphBreak("untraceable_call", "a functools.partial with attributes of its own")
+        dressed = _HasDict(fn.value)
+        tx.state.guards.add(fn.source, "PY", dressed)
+        if dressed.present:
+            return PartialVariable(fn, bound, named)
         outer = calls.partial_parts(tx, fn)
     elif type(fn) is PartialVariable and not fn.attrs:
         outer = fn.func, fn.args, fn.kwargs
     else:
         return PartialVariable(fn, bound, named)
     return PartialVariable(realize(outer[0], tx.state), [*outer[1], *bound], {**outer[2], **named})
+
+
+_BARE = len(gc.get_referents(functools.partial(len)))
+
+
+class _HasDict:
+    """Guard: whether a functools.partial has got a ``__dict__``, which asking for it would make."""
+
+    __name__ = "has_dict"
+
+    def __init__(self, value: functools.partial) -> None:
+        self.present = self._ask(value)
+
+    def _ask(self, value: functools.partial) -> bool:
+        return len(gc.get_referents(value)) > _BARE
+
+    def __call__(self, value: functools.partial) -> bool:
+        return self._ask(value) is self.present
 
 
 class PartialVariable(MethodVariable):

@@ -83,7 +83,7 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
             return obj
         if memo is not None and not all(isinstance(i, ConstantVariable) for i in obj.items.values()):
             raise GraphBreak("untraceable_call", f"a deep copy of a {obj.cls.__name__} of objects")
-        return keep(SetVariable(dict(obj.items), cls=obj.cls))
+        return keep(SetVariable(dict(obj.items), cls=obj.cls, order=None if obj.order is None or memo is not None else obj.order.copy()))
     if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & 1 << 9:
         return _duplicate_object(tx, obj, memo, part, keep)
     raise GraphBreak("untraceable_call", f"a copy of a {obj.python_type().__name__}")

@@ -7,7 +7,7 @@ from ..interp.state import need_constant
 from .attributes import attribute_name, get_attr, special_method
 from .calls import call, inline_call, send
 from .containers import del_item, mapping_items, sequence_items, set_item
-from .hashed import dict_get, dict_set, hash_key, set_add
+from .hashed import dict_get, dict_set, hash_key, set_add, set_update
 from .iteration import next_item, unpack_iterable
 from .names import cell_contents, check_written, delete_global, import_module, load_global, lookup_global, store_cell
 from .operators import apply, format_value
@@ -42,6 +42,7 @@ __all__ = [
     "set_add",
     "set_attr",
     "set_item",
+    "set_update",
     "special_method",
     "store_cell",
     "truth",

@@ -157,7 +157,7 @@ def _view_operation(name: str, fn: Any) -> None:
             made.items.update({k: v for k, v in others.items() if k not in mine})
         elif fn is operator.xor:
             made.items = {k: v for k, v in mine.items() if k not in others} | {k: v for k, v in others.items() if k not in mine}
-        made.grown = False  # CPython takes away from a larger set, or makes room in advance
+        made.order = _order(tx, fn, left, right)
         return made
 
     @method(ViewVariable, name)
@@ -167,6 +167,19 @@ def _view_operation(name: str, fn: Any) -> None:
     @method(ViewVariable, "__r" + name[2:])
     def backward(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
         return constant(NotImplemented) if obj.kind == "values" else apply(tx, args[0], obj)
+
+
+def _order(tx: Any, fn: Any, left: VariableTracker, right: VariableTracker) -> Any:
+    """What CPython itself makes of keys that are constants."""
+    operands = []
+    for operand in (left, right):
+        if isinstance(operand, ViewVariable) and operand.kind != "keys":
+            return None
+        real = hashed.shadow(tx, operand.of if isinstance(operand, ViewVariable) else operand)
+        if real is None:
+            return None
+        operands.append(real.keys() if isinstance(operand, ViewVariable) else real)
+    return fn(*operands)
 
 
 def _as_items(tx: Any, operand: VariableTracker) -> dict[Any, VariableTracker]:

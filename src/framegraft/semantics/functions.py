@@ -18,13 +18,14 @@ from ..model.value import (
     ConstantVariable,
     ListVariable,
     ObjectVariable,
+    SetVariable,
     SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
     constant,
 )
-from . import attributes, calls, constructors, core, folding, iteration, lookup, operators, storing, truth
+from . import attributes, calls, constructors, core, folding, hashed, iteration, lookup, operators, storing, truth
 
 
 @handles(getattr)
@@ -75,13 +76,6 @@ def is_callable(tx: Any, obj: VariableTracker) -> bool:
 @handles(len)
 def handle_len(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return truth.length(tx, args[0])
-
-
-@handles(iter)
-def handle_iter(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    if len(args) != 1:
-        raise GraphBreak("untraceable_call", "iter() with a sentinel")
-    return iteration.get_iter(tx, args[0])
 
 
 @handles(next)
@@ -260,6 +254,10 @@ def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     args = [specialised(a) for a in args]
     if type(args[0]) is ConstantVariable:
         return folding.fold(hash, args)
+    if isinstance(args[0], (TupleVariable, SetVariable)):
+        key = hashed.hash_key(tx, args[0]) if isinstance(args[0], TupleVariable) or args[0].cls is frozenset else None
+        if key is not None and hashed.has_steady_hash(key):
+            return constant(hash(key))
     if isinstance(args[0], ObjectVariable) and args[0].payload is None:
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")
         if isinstance(method, types.FunctionType):

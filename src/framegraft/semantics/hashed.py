@@ -259,12 +259,43 @@ def ordered_items(s: SetVariable) -> list[VariableTracker]:
     """A set's items in the order of its iteration, which hangs on hashes and on how the set came to be."""
     if len(s.items) < 2 or s.as_is and not s.changes:
         return list(s.items.values())
-    if s.grown and all(_is_plain_key(k) for k in s.items):
-        real: set = set()
-        for key in s.items:
-            real.add(key)
-        return [s.items[key] for key in real]
-    raise GraphBreak("unsupported_iterator", "the order of a set that the trace has changed")
+    if s.order is None:
+        raise GraphBreak("unsupported_iterator", "the order of a set that the trace has changed")
+    return [s.items[key] for key in s.order]
+
+
+def shadow(tx: Any, operand: VariableTracker) -> Any:
+    """For ``SetVariable.order``: an operand of a set's method, with keys for items; None where the order is not known."""
+    inner = payload_of(operand)
+    if isinstance(inner, SetVariable):
+        return inner.order
+    if isinstance(inner, DictVariable):
+        keys = list(complete(tx, inner))
+        return dict.fromkeys(keys) if all(map(has_steady_hash, keys)) else None
+    if not isinstance(inner, (ListVariable, TupleVariable)):
+        return None
+    keys = [hash_key(tx, realize(i, tx.state)) for i in ITERATE[0](tx, operand)]
+    return keys if all(map(has_steady_hash, keys)) else None
+
+
+ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
+
+
+def has_steady_hash(key: Any) -> bool:
+    """Whether hashing and comparing it runs no code of the program and depends on nothing but the object."""
+    if type(key) is frozenset:
+        return all(map(_is_plain_key, key))
+    return _is_plain_key(key) or isinstance(key, type) and _is_compared_by_identity(type(key))
+
+
+def reordered(s: SetVariable, method: str, *operands: Any) -> None:
+    """Do to ``order`` what is done to the set."""
+    if s.order is not None:
+        known = all(o is not None for o in operands) and (method not in ("add", "discard") or has_steady_hash(operands[0]))
+        if known:
+            getattr(s.order, method)(*operands)
+        else:
+            s.order = None
 
 
 def set_add(tx: Any, s: VariableTracker, item: VariableTracker) -> None:
@@ -273,4 +304,38 @@ def set_add(tx: Any, s: VariableTracker, item: VariableTracker) -> None:
     hashed = hash_key(tx, item)
     if hashed not in s.items:
         s.items[hashed] = item
+        if s.order is not None:
+            s.order = _with(s.order, hashed)
+        if s.log is not None:
+            s.log.append(("add", item))
         changing(tx, s)
+
+
+def _with(order: set, key: Any) -> Any:
+    if not has_steady_hash(key):
+        return None
+    order.add(key)
+    return order
+
+
+def set_update(tx: Any, s: VariableTracker, iterable: VariableTracker) -> None:
+    """set.update of one iterable."""
+    s = payload_of(s)
+    assert isinstance(s, SetVariable)
+    other = payload_of(iterable)
+    whole = isinstance(other, (SetVariable, DictVariable))  # CPython makes room for all of it in advance
+    order, log = s.order, s.log
+    if whole:
+        operand = shadow(tx, other)
+        s.order = s.log = None
+    for item in ITERATE[0](tx, iterable):
+        set_add(tx, s, realize(item, tx.state))
+    if whole:
+        s.order = order if operand is not None else None
+        if s.order is not None:
+            s.order.update(operand)
+        s.log = log
+        if log is not None and isinstance(other, SetVariable) and operand is not None:
+            log.append(("update", SetVariable(dict(other.items), cls=other.cls, order=operand.copy())))
+        else:
+            s.log = None

@@ -215,6 +215,7 @@ def unpack_iterable(tx: Any, obj: VariableTracker) -> list[VariableTracker]:
 
 
 ITERATE.append(unpack_iterable)
+hashed.ITERATE.append(unpack_iterable)
 
 
 def _converts_at_once() -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from ..errors import GraphBreak
-from ..interp.state import realize
-from ..model.dispatch import METHODS, constructs
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import user_error
+from ..model.dispatch import METHODS, constructs, handles
 from ..model.source import BUILTINS, pinned
 from ..model.value import (
     NONE,
@@ -21,13 +21,17 @@ from ..model.value import (
 from ..polyfills import iterators as bodies
 from . import (
     calls,
+    constructors,
     containers,
     core,
     folding,
+    functions,
     inlining,
     iteration,
     iterator_methods,  # noqa: F401 - the methods of generators come first
+    truth,
     )
+from .wrapping import wrap_constant
 
 
 class LazyIteratorVariable(GeneratorVariable):
@@ -74,9 +78,7 @@ def make_chain(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 def chain_from_iterable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """chain.from_iterable: cannot be rebuilt by its class, so it must stay in the trace."""
     _refuse(itertools.chain, args, kwargs, (1,))
-    made = make(tx, itertools.chain, bodies.chain, [iteration.get_iter(tx, args[0])], [])
-    made.started = True  # type: ignore[attr-defined]
-    return made
+    return _only_traced(tx, itertools.chain, bodies.chain, [iteration.get_iter(tx, args[0])])
 
 
 calls.CLASS_METHODS[itertools.chain, "from_iterable"] = chain_from_iterable
@@ -117,8 +119,8 @@ def make_repeat(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
 def make_count(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, args, kwargs, (0, 1, 2), ("start", "step"))
     both = [*args, *[kwargs.get(n, constant(i)) for i, n in enumerate(("start", "step"))][len(args):]]
-    if not all(isinstance(a, ConstantVariable) and type(a.value) is int for a in both):
-        raise GraphBreak("unsupported_iterator", "itertools.count() of something other than ints")
+    if not all(isinstance(a, ConstantVariable) and type(a.value) in (int, float) for a in both):
+        raise GraphBreak("unsupported_iterator", "itertools.count() of something other than numbers")
     return make(tx, cls, bodies.count, both, both)
 
 
@@ -160,9 +162,60 @@ def make_combinatoric(tx: Any, cls: type, args: list, kwargs: dict) -> VariableT
 def make_zip_longest(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, [], kwargs, (0,), ("fillvalue",))
     iterators = [iteration.get_iter(tx, a) for a in args]
-    if not all(isinstance(i, iteration.IteratorVariable) for i in iterators):
-        raise GraphBreak("unsupported_iterator", "itertools.zip_longest() of iterators that run code")
     fill = kwargs.get("fillvalue", NONE)
-    items = [[realize(x, tx.state) for x in iteration.unpack_iterable(tx, i)] for i in iterators]
-    tuples: list[VariableTracker] = [TupleVariable(list(t)) for t in itertools.zip_longest(*items, fillvalue=fill)]
-    return make(tx, cls, bodies.given, [TupleVariable(tuples)], [ListVariable(i) for i in items], {"fillvalue": fill})
+    parameters = [ListVariable(list(iterators)), constant(len(iterators)), fill]
+    return make(tx, cls, bodies.zip_longest, parameters, iterators, {"fillvalue": fill})
+
+
+@constructs(itertools.compress)
+def make_compress(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, args, kwargs, (2,))
+    both = [iteration.get_iter(tx, a) for a in args]
+    return make(tx, cls, bodies.compress, both, both)
+
+
+@constructs(itertools.groupby)
+def make_groupby(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(cls, args, kwargs, (1, 2), ("key",))
+    both = [iteration.get_iter(tx, args[0]), args[1] if len(args) > 1 else kwargs.get("key", NONE)]
+    return make(tx, cls, bodies.groupby, both, both)
+
+
+def _only_traced(tx: Any, cls: type, body: Any, parameters: list) -> VariableTracker:
+    """An iterator that its class does not make: it must stay in the trace."""
+    made = make(tx, cls, body, parameters, [])
+    made.started = True  # type: ignore[attr-defined]
+    return made
+
+
+_TEE, _UNTIL = type(itertools.tee(())[0]), type(iter(int, 1))
+
+
+@handles(itertools.tee)
+def make_tee(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    _refuse(_TEE, args, kwargs, (1, 2))
+    iterator, link = iteration.get_iter(tx, args[0]), ListVariable([])
+    if isinstance(iterator, LazyIteratorVariable) and iterator.cls is _TEE:
+        raise GraphBreak("unsupported_iterator", "itertools.tee() of what it gave")
+    count = containers.index_of(tx, args[1]) if len(args) > 1 else 2
+    if count < 0:
+        raise GraphBreak("raised_exception", "itertools.tee() of fewer than no iterators")
+    return TupleVariable([_only_traced(tx, _TEE, bodies.tee, [iterator, link]) for _ in range(count)])
+
+
+def reversed_sequence(tx: Any, sequence: VariableTracker) -> VariableTracker:
+    """reversed() of what has a length and items, and no ``__reversed__`` (CPython: reversed_new_impl)."""
+    ended = TupleVariable([wrap_constant(IndexError), wrap_constant(StopIteration)])
+    return _only_traced(tx, reversed, bodies.backwards, [sequence, truth.length(tx, sequence), ended])
+
+
+constructors.REVERSED_SEQUENCE.append(reversed_sequence)
+
+
+@handles(iter)
+def handle_iter(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) == 1:
+        return iteration.get_iter(tx, args[0])
+    if not functions.is_callable(tx, args[0]):
+        raise UserRaise(user_error(TypeError, "iter(v, w): v must be callable"))
+    return _only_traced(tx, _UNTIL, bodies.until, args)

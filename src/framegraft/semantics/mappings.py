@@ -7,9 +7,9 @@ import operator
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
-from ..interp.state import realize, user_error
+from ..interp.state import need_constant, realize, user_error
 from ..model.dispatch import constructs, handles, method
-from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, VariableTracker, constant
+from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, TupleVariable, VariableTracker, constant
 from . import attributes, calls, containers, hashed, iteration, operators, storing
 from .constructors import update_dict
 from .functions import is_callable
@@ -20,6 +20,37 @@ def copy(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTrac
     if not isinstance(obj.payload, DictVariable) or args:
         return None
     return containers.like(tx, obj, DictVariable(dict(hashed.complete(tx, obj.payload))))
+
+
+@method(ObjectVariable, "move_to_end")
+def move_to_end(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """OrderedDict.move_to_end, of one that the trace has made where that is to the front."""
+    last = need_constant(args[1] if len(args) > 1 else kwargs.get("last", constant(True)), "last")
+    payload = obj.payload
+    if not isinstance(payload, DictVariable) or not last and payload.source is not None:
+        return None
+    value = hashed.dict_delete(tx, payload, args[0])
+    if value is None:
+        raise UserRaise(containers.key_error(args[0]))
+    hashed.dict_set(tx, payload, args[0], value)
+    if not last:
+        entries = list(payload.items.items())
+        payload.items = dict([entries[-1], *entries[:-1]])
+    return NONE
+
+
+@method(ObjectVariable, "popitem")
+def popitem(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """OrderedDict.popitem; other dicts take no argument."""
+    last = need_constant(args[0] if args else kwargs.get("last", constant(True)), "last")
+    if not issubclass(obj.cls, collections.OrderedDict) or not isinstance(obj.payload, DictVariable):
+        return None
+    entries = list(hashed.complete(tx, obj.payload).values())
+    if not entries:
+        raise UserRaise(user_error(KeyError, "dictionary is empty"))
+    key, value = entries[-1 if last else 0]
+    hashed.dict_delete(tx, obj.payload, key)
+    return TupleVariable([key, value])
 
 
 @constructs(collections.defaultdict)

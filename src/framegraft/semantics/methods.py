@@ -124,9 +124,13 @@ def list_remove(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> Variabl
 @method(ListVariable, "index")
 @method(TupleVariable, "index")
 def sequence_index(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
+    first, last = 0, len(obj.items)
     if len(args) > 1:
-        raise GraphBreak("unsupported_builtin_method", "index() with bounds")
-    index = _find(tx, obj.items, args[0])
+        first = slice(containers.index_of(tx, args[1]), None).indices(last)[0]
+    if len(args) > 2:
+        last = slice(0, containers.index_of(tx, args[2])).indices(last)[1]
+    index = _find(tx, obj.items[first:last], args[0])
+    index += first if index >= 0 else 0
     if index < 0:
         kind = obj.python_type().__name__
         text = f"{kind}.index(x): x not in {kind}" if kind == "tuple" else f"{core.need_constant(args[0], 'x')!r} is not in list"
@@ -224,9 +228,11 @@ def container_init(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTrack
     elif isinstance(obj, DictVariable):
         update_dict(tx, obj, args, kwargs)
     else:
-        items = [realize(i, tx.state) for a in args for i in iteration.unpack_iterable(tx, a)]
+        given = [a if isinstance(hashed.payload_of(a), (SetVariable, DictVariable)) and a is not obj else
+                 ListVariable(iteration.unpack_iterable(tx, a)) for a in args]
         obj.items.clear()
+        obj.order, obj.log = set(), [("clear", None)]
         hashed.changing(tx, obj)
-        for item in items:
-            hashed.set_add(tx, obj, item)
+        for iterable in given:
+            hashed.set_update(tx, obj, iterable)
     return NONE

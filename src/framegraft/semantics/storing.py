@@ -160,11 +160,27 @@ def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) 
     tx.state.mark_mutated(obj)
 
 
+def _call_deleter(tx: Any, obj: ObjectVariable, name: str, on_class: Any) -> bool:
+    """``del obj.name`` by a property, or a descriptor written in Python; False for all other attributes."""
+    if type(on_class) is property:
+        if on_class.fdel is None:
+            return False
+        calls.call(tx, wrap_pinned(tx, on_class.fdel), [obj], {})
+        return True
+    deleter = lookup.mro_lookup(tx, type(on_class), "__delete__")
+    if not isinstance(deleter, types.FunctionType):
+        return False
+    calls.call(tx, wrap_pinned(tx, deleter), [class_attributes.class_value(tx, obj.cls, name, on_class), obj], {})
+    return True
+
+
 def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), (type, types.ModuleType, types.FunctionType)):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.python_type().__name__}.{name}")
     deleter = lookup.mro_lookup(tx, obj.cls, "__delattr__")
     on_class = lookup.mro_lookup(tx, obj.cls, name)
+    if deleter is object.__delattr__ and on_class is not MISSING and _call_deleter(tx, obj, name, on_class):
+        return
     if isinstance(deleter, types.FunctionType) or (on_class is not MISSING and hasattr(type(on_class), "__set__")):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instances.instance_dict_attr(tx, obj, name) is MISSING:

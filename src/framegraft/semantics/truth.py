@@ -63,8 +63,8 @@ def identical(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
             return a.value is b.value  # made by the trace as the program makes them
         if type(a.value) in NUMBERS_AND_TEXTS and a.value != b.value:
             return False
-        if TENSOR.is_constant_type(type(a.value)) and a.value != b.value:
-            return False
+        if TENSOR.is_constant_type(type(a.value)) and (a.value != b.value or TENSOR.is_singleton_type(type(a.value))):
+            return a.value is b.value
         raise GraphBreak("introspection", "identity of equal constants")
     if isinstance(a, ConstantVariable) or isinstance(b, ConstantVariable):
         return False

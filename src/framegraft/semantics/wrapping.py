@@ -51,7 +51,7 @@ def wrap_constant(value: Any) -> VariableTracker:
     if cls is tuple:
         return TupleVariable([wrap_constant(v) for v in value])
     if cls is frozenset:
-        made = SetVariable({v: constant(v) for v in value}, cls=frozenset)
+        made = SetVariable({v: constant(v) for v in value}, cls=frozenset, order=value)
         made.as_is = True
         return made
     if cls is slice:

@@ -98,6 +98,9 @@ class Tensors(TensorLayer):
     def __init__(self) -> None:
         self._graph_functions: dict[int, tuple[Any, str]] = {}
 
+    def is_singleton_type(self, cls: type) -> bool:
+        return cls in (torch.dtype, torch.layout, torch.memory_format)
+
     def is_constant_type(self, cls: type) -> bool:
         return cls in CONSTANTS or cls in numpy.SCALARS
 
@@ -419,7 +422,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 _layer = Tensors()
 for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
-              "wrap", "is_constant_type", "block", "is_block"):
+              "wrap", "is_constant_type", "is_singleton_type", "block", "is_block"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
 
