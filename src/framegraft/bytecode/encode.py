@@ -143,11 +143,13 @@ def encode(
 
 
 def in_order(code: CodeType) -> CodeType:
-    """``code`` with ``unseen`` instructions where they were given, for people to read: it does the same."""
-    if not VERSION.hides:
+    """``code`` with ``unseen`` instructions where they were given, for people to read: it does the same. Itself if it has none."""
+    instructions = VERSION.decode(code)
+    offsets = [inst.offset for inst in instructions if inst.offset >= 0]
+    if not VERSION.hides or offsets == sorted(offsets):
         return code
     parameters = list(code.co_varnames[: code.co_argcount])
-    made = encode(VERSION.decode(code), code, argnames=parameters, cellvars=code.co_cellvars, freevars=code.co_freevars)
+    made = encode(instructions, code, argnames=parameters, cellvars=code.co_cellvars, freevars=code.co_freevars)
     kept = {id(const) for const in made.co_consts}
     return made.replace(co_consts=(*made.co_consts, *(const for const in code.co_consts if id(const) not in kept)))
 

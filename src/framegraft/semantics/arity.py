@@ -34,6 +34,13 @@ _KNOWN: dict[Any, tuple[int, int]] = {
     frozenset.__contains__: (2, 2), _GENERATOR.send: (2, 2), _GENERATOR.throw: (2, 4), _GENERATOR.close: (1, 1),
 }
 _KNOWN[collections.defaultdict.__missing__] = (2, 2)
+_deque = collections.deque
+_KNOWN |= {
+    _deque.append: (2, 2), _deque.appendleft: (2, 2), _deque.extend: (2, 2), _deque.extendleft: (2, 2), _deque.pop: (1, 1),
+    _deque.popleft: (1, 1), _deque.clear: (1, 1), _deque.reverse: (1, 1), _deque.rotate: (1, 2), _deque.copy: (1, 1),
+    _deque.__copy__: (1, 1), _deque.insert: (3, 3), _deque.remove: (2, 2), _deque.count: (2, 2), _deque.index: (2, 4),
+    _deque.__reversed__: (1, 1),
+}
 for _view in ({}.keys(), {}.values(), {}.items()):
     _KNOWN[type(_view).__reversed__] = (1, 1)
 _NAMED: dict[Any, frozenset[str] | None] = {
