@@ -144,9 +144,11 @@ def encode(
 
 def in_order(code: CodeType) -> CodeType:
     """``code`` with ``unseen`` instructions where they were given, for people to read: it does the same. Itself if it has none."""
+    if not VERSION.hides:
+        return code
     instructions = VERSION.decode(code)
     offsets = [inst.offset for inst in instructions if inst.offset >= 0]
-    if not VERSION.hides or offsets == sorted(offsets):
+    if offsets == sorted(offsets):
         return code
     parameters = list(code.co_varnames[: code.co_argcount])
     made = encode(instructions, code, argnames=parameters, cellvars=code.co_cellvars, freevars=code.co_freevars)
