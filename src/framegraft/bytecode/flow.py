@@ -10,6 +10,7 @@ from typing import Any
 
 from .ir import Instruction
 
+INVERTED = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}  # what POP_JUMP_IF tests
 NO_FALLTHROUGH = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP"))
 
 # What an operation touches at the top of the stack and what it leaves there. Entries that are only looked at count as

@@ -5,10 +5,8 @@ Since 3.12 only plain jumps lead back: a conditional one leads around it (``norm
 
 from __future__ import annotations
 
-from ..bytecode.flow import renumber
+from ..bytecode.flow import INVERTED, renumber
 from ..bytecode.ir import Instruction
-
-_OTHER = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}
 
 
 def with_jumps_back(insts: list[Instruction]) -> list[Instruction]:
@@ -28,7 +26,7 @@ def with_jumps_back(insts: list[Instruction]) -> list[Instruction]:
     for body, jumps in pairs.items():
         if body > 1 and any(_stands_before(insts, body - 1, i) for i in jumps):
             for i in jumps:
-                insts[i].arg, insts[i].target = _OTHER[insts[i].arg], insts[body]
+                insts[i].arg, insts[i].target = INVERTED[insts[i].arg], insts[body]
                 gone.add(i + 1)
     return renumber([inst for i, inst in enumerate(insts) if i not in gone]) if gone else insts
 

@@ -16,11 +16,21 @@ from ..model.value import (
     ListVariable,
     SetVariable,
     TupleVariable,
+    VariableTracker,
 )
 from ..semantics.lazy import LazyIteratorVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
 from .made import new_dict_iterator, new_generator, new_iterator, new_reversed
 from .resume import Suspended
+
+
+def _by_place(cg: Codegen, origin: VariableTracker, index: int, view: str = "", backwards: bool = False) -> None:
+    """An iterator over a dict, set or deque that has given ``index`` items."""
+    cg.load_object(new_dict_iterator)
+    cg.load(origin)
+    for part in (index, view, backwards):
+        cg.op("LOAD_CONST", part)
+    cg.call(4)
 
 
 @builds(IteratorVariable)
@@ -47,29 +57,17 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
             len(origin.items) == len(t.items)):
         if t.broken or origin.source is not None and origin.mutated:
             raise Unreconstructible("an iterator over a dict that has changed")
-        cg.load_object(new_dict_iterator)
-        cg.load(origin)
-        for part in (t.index, t.view, backwards):
-            cg.op("LOAD_CONST", part)
-        cg.call(4)
+        _by_place(cg, origin, t.index, t.view, backwards)
     elif isinstance(origin, DequeVariable):
         if t.broken or origin.changes != t.changes or t.kind is not type(iter(collections.deque())):
             raise Unreconstructible("an iterator over a deque that has changed")
-        cg.load_object(new_dict_iterator)
-        cg.load(origin)
-        for part in (t.index, "", False):
-            cg.op("LOAD_CONST", part)
-        cg.call(4)
+        _by_place(cg, origin, t.index)
     elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):
         raise Unreconstructible("an iterator over a container that has changed")
     elif isinstance(origin, SetVariable):
         if origin.source is not None and origin.mutated:
             raise Unreconstructible("an iterator over a set whose changes are made later")
-        cg.load_object(new_dict_iterator)
-        cg.load(origin)
-        for part in (t.index, "", False):
-            cg.op("LOAD_CONST", part)
-        cg.call(4)
+        _by_place(cg, origin, t.index)
     elif isinstance(origin, ConstantVariable):
         cg.load_object(new_iterator)
         cg.load(origin)

@@ -213,14 +213,17 @@ def same_object(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     return same_nan(tx, a, b) if is_nan(a.value) and is_nan(b.value) else a.value is b.value
 
 
+def equal_items(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
+    """PyObject_RichCompareBool with Py_EQ: the same object, or equal when asked."""
+    return same_object(tx, a, b) or truth(tx, operators.apply(tx, operator.eq, [a, b]))
+
+
 def _compare_sequences(tx: Any, fn: Any, a: list, b: list) -> VariableTracker:
     if fn in (operator.eq, operator.ne) and len(a) != len(b):
         return constant(fn is operator.ne)
     for index, (x, y) in enumerate(zip(a, b, strict=False)):
         x, y = realize(x, tx.state), realize(y, tx.state)
-        if same_object(tx, x, y):
-            continue
-        if not truth(tx, operators.apply(tx, operator.eq, [x, y])):
+        if not equal_items(tx, x, y):
             if index >= len(a) or index >= len(b):
                 break  # asking has shortened them
             if fn in (operator.eq, operator.ne):
@@ -236,7 +239,7 @@ def equal_dicts(tx: Any, left: VariableTracker, right: VariableTracker) -> bool:
     if x.keys() != y.keys():
         return False
     pairs = ((realize(v[1], tx.state), realize(y[k][1], tx.state)) for k, v in x.items())
-    if not all(same_object(tx, p, q) or truth(tx, operators.apply(tx, operator.eq, [p, q])) for p, q in pairs):
+    if not all(equal_items(tx, p, q) for p, q in pairs):
         return False
     both_ordered = all(issubclass(d.python_type(), collections.OrderedDict) for d in (left, right))
     return not both_ordered or list(x) == list(y)

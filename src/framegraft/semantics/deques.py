@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import collections
-import operator
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import constructs, method
 from ..model.value import NONE, ConstantVariable, DequeVariable, IteratorVariable, VariableTracker, constant
-from . import comparing, containers, hashed, iteration, operators, truth
+from . import comparing, containers, hashed, iteration
 
 _FORWARDS, _BACKWARDS = type(iter(collections.deque())), type(reversed(collections.deque()))
 
@@ -147,7 +146,7 @@ def _matches(tx: Any, obj: DequeVariable, wanted: VariableTracker) -> Any:
     """Places of the items that are equal to ``wanted``, which is asked of one after the other."""
     for index, item in enumerate(list(obj.items)):
         item = realize(item, tx.state)
-        if comparing.same_object(tx, item, wanted) or truth.truth(tx, operators.apply(tx, operator.eq, [item, wanted])):
+        if comparing.equal_items(tx, item, wanted):
             yield index
 
 

@@ -106,7 +106,7 @@ def list_sort(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableT
 def _find(tx: Any, items: list, wanted: VariableTracker) -> int:
     for index, item in enumerate(items):
         item = realize(item, tx.state)
-        if comparing.same_object(tx, item, wanted) or truth.truth(tx, operators.apply(tx, operator.eq, [item, wanted])):
+        if comparing.equal_items(tx, item, wanted):
             return index
     return -1
 
@@ -141,9 +141,7 @@ def sequence_index(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTrack
 @method(ListVariable, "count")
 @method(TupleVariable, "count")
 def sequence_count(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
-    matches = (realize(i, tx.state) for i in obj.items)
-    return constant(sum(comparing.same_object(tx, i, args[0]) or truth.truth(tx, operators.apply(tx, operator.eq, [i, args[0]]))
-                        for i in matches))
+    return constant(sum(comparing.equal_items(tx, realize(i, tx.state), args[0]) for i in obj.items))
 
 
 def _equal_payloads(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:

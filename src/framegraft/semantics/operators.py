@@ -31,7 +31,7 @@ from ..model.value import (
 )
 from . import attributes, calls, containers, hashed, iteration, lookup
 from .arithmetic import BINARY, INPLACE, binary, inplace
-from .comparing import COMPARE, compare, same_object
+from .comparing import COMPARE, compare, equal_items
 from .folding import fold
 from .hashed import payload_of
 from .truth import is_, is_not, length, not_, truth
@@ -107,9 +107,7 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
     iterator = iteration.get_iter(tx, inner if isinstance(inner, (ListVariable, TupleVariable)) else container)
     while (candidate := iteration.next_item(tx, iterator)) is not None:
         candidate = realize(candidate, tx.state)
-        if same_object(tx, candidate, item):
-            return TRUE
-        if truth(tx, apply(tx, operator.eq, [candidate, item])):
+        if equal_items(tx, candidate, item):
             return TRUE
     return FALSE
 

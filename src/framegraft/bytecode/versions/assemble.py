@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..flow import INVERTED, unbound_loads
 from ..flow import NO_FALLTHROUGH as ENDS
-from ..flow import unbound_loads
 from ..ir import ExceptionHandler, Instruction
 from .callables import METHOD, callables
-from .decode import INVERTED
 from .locate import exception_table, line_table
 from .placing import place
 from .running import FEATURES

@@ -6,7 +6,7 @@ import dis
 from types import CodeType
 from typing import Any
 
-from ..flow import renumber
+from ..flow import INVERTED, renumber
 from ..ir import ExceptionHandler, Instruction
 from .rawcode import Aside, RawCode, asides
 from .running import FEATURES
@@ -51,7 +51,6 @@ from .tables import (
     YIELDS,
 )
 
-INVERTED = {"true": "false", "false": "true", "none": "not_none", "not_none": "none"}
 _RULES: list[Any] = [None] * 256
 for _name, _rule in SIMPLE.items():
     _RULES[OPCODES[_name]] = _rule
