@@ -77,10 +77,8 @@ def compare(op, args):
     return True
 
 
-REDUCTIONS = [o for o, rule in shapes.RULES.items() if rule is shapes._reduction]
 aten = torch.ops.aten
-OTHERS = [aten.where.self, aten.cat.default, aten.stack.default, aten.masked_fill.Scalar, aten.native_layer_norm.default,
-          aten.native_batch_norm.default, *REDUCTIONS, *layouts.rules()]  # test_layouts.py
+OTHERS = [aten.where.self, aten.stack.default, aten.masked_fill.Scalar, *layouts.rules(), *shapes.MADE]  # test_layouts.py, test_made.py
 
 
 @pytest.mark.parametrize("op", [o for o in shapes.RULES if o not in OTHERS], ids=str)
@@ -99,33 +97,12 @@ def test_rule_gives_what_the_operation_gives(op):
     assert answered > 0 or len(required) > 2
 
 
-@pytest.mark.parametrize("op", REDUCTIONS, ids=str)
-def test_reduction(op):
-    answered = 0
-    for make in LAYOUTS.values():
-        for dtype in (torch.float32, torch.float64, torch.int64):
-            for more in ((), (0,), ([-1],), ([0, 1], True), ([-1, 0], False), ([1], True), ([],)):
-                args = (make(dtype), *more)
-                if len(more) < len(op._schema.arguments) and (not more or op not in (torch.ops.aten.sum.default, torch.ops.aten.mean.default)):
-                    try:
-                        op(*args)
-                    except (RuntimeError, IndexError):
-                        continue
-                    answered += compare(op, args)
-    assert answered
-
-
-def test_where_and_cat():
+def test_where():
     answered = 0
     for a, b in OPERANDS[len(OPERANDS) // 2 :]:
         for c in (a > 1, a < 9, b.bool()) if isinstance(b, torch.Tensor) and not b.is_complex() and not a.is_complex() else ():
             answered += compare(torch.ops.aten.where.self, (c, a, b))
     assert answered > 50
-    for parts, dim in itertools.product(([made((2, 3), torch.float32)] * 2, [made((2, 1), torch.int64), made((2, 4), torch.int64)]), (1, -1)):
-        mode = CaptureMode()
-        fakes = [to_fake(mode, p) for p in parts]
-        got = shapes.infer(mode, torch.ops.aten.cat.default, (fakes, dim), {})
-        assert facts(got) == facts(torch.cat(parts, dim))
 
 
 def test_stack():
@@ -147,29 +124,6 @@ def test_masked_fill():
                 continue
             answered += compare(aten.masked_fill.Scalar, (a, b.bool(), 0.5))
     assert answered > 20
-
-
-@pytest.mark.parametrize("layout", ["matrix", "image", "channels last", "turned", "empty"])
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("affine", [False, True])
-def test_normalizations(layout, training, affine):
-    x = LAYOUTS[layout](torch.float32)
-    channels, width = x.shape[1], x.shape[-1:]
-    stats = (torch.zeros(channels), torch.ones(channels))
-    weights = (torch.ones(channels), torch.zeros(channels)) if affine else (None, None)
-    inner = (torch.ones(width), None) if affine else (None, None)
-    calls = [(aten.native_layer_norm.default, (x, list(width), *inner, 1e-5))]
-    if x.numel():
-        calls.append((aten.native_batch_norm.default, (x, *weights, *stats, training, 0.1, 1e-5)))
-    for op, args in calls:
-        mode = CaptureMode()
-        fakes = tuple(to_fake(mode, a) if isinstance(a, torch.Tensor) else a for a in args)
-        got = shapes.infer(mode, op, fakes, {})
-        if op is aten.native_batch_norm.default and got is not NotImplemented:
-            assert [t._version for t in fakes[3:5]] == [int(training)] * 2
-        assert (got is not NotImplemented) == (x.is_contiguous() and x.numel() > 0)
-        if got is not NotImplemented:
-            assert [facts(t) for t in got] == [facts(t) for t in op(*args)]
 
 
 def inputs():

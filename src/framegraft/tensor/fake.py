@@ -117,6 +117,8 @@ class CaptureMode(FakeTensorMode):
         return False
 
     def __torch_dispatch__(self, func: Any, classes: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is _DEVICE and type(args[0]) is FakeTensor:  # composite operations in C++ ask again and again
+            return _META if self.in_kernel_invocation else args[0].fake_device
         named = kwargs or {}
         known = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
         if known is not NotImplemented:
@@ -152,6 +154,7 @@ class CaptureMode(FakeTensorMode):
     )
 
 
+_DEVICE, _META = torch.ops.prim.device.default, torch.device("meta")
 _IN_PLACE: dict[Any, str] = {}  # operation -> "pointwise", "other", or "" where it is none that works in place
 _RESHAPING = frozenset(("resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_",
                         "as_strided_", "rename_", "detach_", "resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"))

@@ -81,6 +81,7 @@ def _describe(values: Iterable[Any], key: list[Any]) -> bool:
                 return False
             key.append(value.dtype)
         elif kind in (tuple, list):
+            key.append(list)  # an empty one is something, too
             if not _describe(value, key):
                 return False
         elif kind in _SYMBOLS or isinstance(value, torch.Tensor):

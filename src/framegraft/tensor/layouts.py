@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-import torch._prims_common as prims
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
+from .formats import is_canonical, preserved
 from .twin import fresh, twin
 
 aten = torch.ops.aten
@@ -21,10 +21,15 @@ _NUMBERS = frozenset((int, bool, float, type(None)))
 FLOATS = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
 
 
-def is_plain(mode: Any, value: Any) -> bool:
-    """A strided fake of a CPU tensor, of known sizes and unknown contents."""
+def is_sized(mode: Any, value: Any) -> bool:
+    """A strided fake of a CPU tensor, of unknown contents; its sizes may be symbols."""
     return (type(value) is FakeTensor and value.fake_mode is mode and value.constant is None and value.fake_device.type == "cpu"
-            and value.layout is torch.strided and not value._has_symbolic_sizes_strides)
+            and value.layout is torch.strided)
+
+
+def is_plain(mode: Any, value: Any) -> bool:
+    """One of known sizes."""
+    return is_sized(mode, value) and not value._has_symbolic_sizes_strides
 
 
 def _is_number(value: Any) -> bool:
@@ -51,6 +56,18 @@ def _viewing(func: Any) -> Any:
 
 def fresh_like(mode: Any, shape: Any, like: FakeTensor) -> FakeTensor:
     return fresh(mode, shape, like.dtype, like.fake_device)
+
+
+def with_defaults(args: tuple[Any, ...], *defaults: Any) -> Any:
+    """Positional arguments, the missing ones with the defaults of the schema, which all but the first have."""
+    return (*args, *defaults[len(args) - 1 :])
+
+
+def made_like(mode: Any, source: FakeTensor, dtype: torch.dtype) -> FakeTensor:
+    """With the shape and the order of dimensions of ``source``: empty_like (TensorFactories.cpp)."""
+    with no_dispatch():
+        strides = preserved(source.shape, source.stride())
+        return twin(mode, torch.empty_strided(source.shape, strides, dtype=dtype, device="meta"), source.fake_device)
 
 
 def operands(mode: Any, tensors: tuple[Any, ...], rank: int) -> bool:
@@ -85,12 +102,11 @@ def _addmm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 def _clone(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     source, form = args[0], kwargs.get("memory_format")
-    if len(args) != 1 or not is_plain(mode, source) or set(kwargs) - {"memory_format"}:
+    if len(args) != 1 or not is_plain(mode, source) or set(kwargs) - {"memory_format"} or source.is_conj() or source.is_neg():
         return NotImplemented
-    plain = source.stride() == prims.make_contiguous_strides_for(source.shape)
-    if form is not torch.contiguous_format and (form not in (None, torch.preserve_format) or not plain):
-        return NotImplemented
-    return fresh_like(mode, source.shape, source)
+    if form is torch.contiguous_format:
+        return fresh_like(mode, source.shape, source)
+    return made_like(mode, source, source.dtype) if form in (None, torch.preserve_format) else NotImplemented
 
 
 def _softmax(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
@@ -117,7 +133,7 @@ def _convolution(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     source, weight, bias, stride, padding, dilation, transposed, output_padding, groups = args
     rank = weight.dim()
     given = (source, weight) if bias is None else (bias, source, weight)
-    if transposed or any(output_padding) or rank not in (3, 4) or not operands(mode, given, rank):
+    if transposed or any(output_padding) or rank not in (3, 4, 5) or not operands(mode, given, rank):
         return NotImplemented
     spatial = rank - 2
     lists = (stride, padding, dilation)
@@ -126,18 +142,13 @@ def _convolution(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     stride, padding, dilation = (list(v) * (spatial if len(v) == 1 else 1) for v in lists)
     if source.shape[1] != weight.shape[1] * groups or weight.shape[0] % groups or bias is not None and bias.shape != weight.shape[:1]:
         return NotImplemented
-    if not _only_contiguous(source) or not _only_contiguous(weight):
+    if not is_canonical(source) or not is_canonical(weight) or not source.numel() or not weight.numel():
         return NotImplemented
     sizes = [(n + 2 * p - d * (k - 1) - 1) // s + 1
              for n, k, s, p, d in zip(source.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)]
     if min(sizes) <= 0:
         return NotImplemented
     return fresh_like(mode, (source.shape[0], weight.shape[0], *sizes), source)
-
-
-def _only_contiguous(t: FakeTensor) -> bool:
-    """Contiguous, and nothing that could be taken for channels-last (sizes of 1, no elements)."""
-    return t.is_contiguous() and bool(t.numel()) and (t.dim() != 4 or not t.is_contiguous(memory_format=torch.channels_last))
 
 
 def rules() -> dict[Any, Any]:
