@@ -34,7 +34,7 @@ from . import numpy, subclasses, symbolic
 from .fake import FakeTensor
 from .policy import INT64
 from .running import note_errors, run_node
-from .strides import need_strides
+from .strides import tensor_of_strides
 
 _SDP_BACKEND: Any = torch._C._SDPBackend  # type: ignore[attr-defined]
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo, _SDP_BACKEND)
@@ -343,10 +343,9 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         values = [a.value for a in args if isinstance(a, ConstantVariable)]
         named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}
         if len(values) == len(args) and len(named) == len(kwargs):
-            if name == "stride" and obj.source is None:
-                need_strides(obj, [*values, *named.values()])
+            asked = tensor_of_strides(obj, [*values, *named.values()]) if name == "stride" and obj.source is None else obj.fake
             try:
-                return symbolic.wrap_value(getattr(obj.fake, name)(*values, **named))
+                return symbolic.wrap_value(getattr(asked, name)(*values, **named))
             except (IndexError, TypeError, RuntimeError) as error:
                 raise GraphBreak("fake_tensor_failure", str(error)) from None
     if name in ("__iter__",):
