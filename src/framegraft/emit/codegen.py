@@ -42,6 +42,7 @@ from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.wrapping import NUMBERS_AND_TEXTS
+from ..tensor.arrays import ArrayVariable
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from .numbers import load_number
 from .resume import Suspended
@@ -259,6 +260,8 @@ def children(tracker: Any) -> list:
         return [tracker.holder]
     if isinstance(tracker, TracebackVariable):
         return [tracker.of]
+    if isinstance(tracker, ArrayVariable):
+        return [tracker.tensor] if tracker.source is None else []
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
         return [*found, *(p for p in (tracker.payload, tracker.namespace) if p is not None)]

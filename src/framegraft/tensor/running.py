@@ -65,7 +65,7 @@ class Unwrapper:
         if isinstance(tracker, SymbolicVariable):
             node = self.tx.state.graph.symbols.node(tracker)
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
-        if isinstance(tracker, ObjectVariable) and tracker.value in (int, float, bool, complex):
+        if isinstance(tracker, ObjectVariable) and type(tracker.value) is type and tracker.value in _DTYPES:
             return _DTYPES[tracker.value], _DTYPES[tracker.value]
         if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
             if isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:

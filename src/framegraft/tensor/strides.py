@@ -136,7 +136,7 @@ def _is_kernel(node: Node) -> bool:
     name = _name(node)
     if node.op not in ("call_method", "call_function"):
         return False
-    homes = (torch, torch.nn.functional, torch._C._nn, operator)
+    homes = (torch, torch.nn.functional, torch._C._nn, operator)  # type: ignore[attr-defined]
     if node.op == "call_function" and all(getattr(home, name, None) is not node.target for home in homes):
         return False
     if name in _KERNELS:

@@ -46,7 +46,7 @@ METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "s
                                "apply_", "map_", "map2_", "sparse_resize_", "pin_memory"))
 _AUTOGRAD = {"backward": "autograd_in_trace", "retain_grad": "autograd_in_trace", "register_hook": "hook_on_intermediate",
              "register_post_accumulate_grad_hook": "hook_on_intermediate"}
-SCALARS = frozenset(("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
+SCALARS = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
                      "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
                      "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
                      "__deepcopy__", "is_set_to", "_typed_storage", "element_size_"))
@@ -277,6 +277,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         filled = _filled(tx, args[0], kwargs)
         if filled is not None:
             return filled
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and type(args[0]) in AS_TENSOR:
+        return AS_TENSOR[type(args[0])](tx, fn, args[0])
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
         raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
@@ -377,6 +379,7 @@ def _requires_already(obj: TensorVariable, args: list) -> bool:
 
 
 METHODS: dict[str, Any] = {}  # name -> (tx, tensor, args, kwargs), filled by files that build on this one
+AS_TENSOR: dict[type, Any] = {}  # class of tracker -> (tx, torch.tensor or torch.as_tensor, tracker), filled likewise
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
 REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (method, arguments) without keywords, None as it is
 
