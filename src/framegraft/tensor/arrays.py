@@ -212,7 +212,7 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     except ValueError as error:
         raise GraphBreak("numpy_call", f"numpy.{name}(): {error}") from None
     running.note_errors(tx.state, name, True)  # warnings may be errors
-    made = running.run_node(tx, "call_function", numpy_op.OPERATION, [ListVariable(list(spelling.tensors)), constant(text)], {})
+    made = running.run_node(tx, "call_function", numpy_op.operation(), [ListVariable(list(spelling.tensors)), constant(text)], {})
     assert isinstance(made, TensorVariable)
     return ArrayVariable(type(torch.empty((), dtype=dtype).numpy()[()]) if scalar else _numpy().ndarray, made, fresh=not scalar)
 

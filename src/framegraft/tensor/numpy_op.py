@@ -136,8 +136,15 @@ def _fake(arrays: list[torch.Tensor], call: str) -> torch.Tensor:
     return torch.empty_strided(shape, strides, dtype=dtype)
 
 
-_library = torch.library.Library("framegraft", "FRAGMENT")
-_library.define("numpy_call(Tensor[] arrays, str call) -> Tensor")
-_library.impl("numpy_call", _kernel, "CompositeExplicitAutograd")
-torch.library.register_fake("framegraft::numpy_call", _fake, lib=_library)
-OPERATION: Callable[..., torch.Tensor] = torch.ops.framegraft.numpy_call.default
+_LIBRARIES: list[Any] = []  # an operation lives as long as the library that has defined it
+
+
+@functools.cache
+def operation() -> Callable[..., torch.Tensor]:
+    """The operation, defined when it is first asked for: that takes some milliseconds."""
+    library = torch.library.Library("framegraft", "FRAGMENT")
+    _LIBRARIES.append(library)
+    library.define("numpy_call(Tensor[] arrays, str call) -> Tensor")
+    library.impl("numpy_call", _kernel, "CompositeExplicitAutograd")
+    torch.library.register_fake("framegraft::numpy_call", _fake, lib=library)
+    return torch.ops.framegraft.numpy_call.default
