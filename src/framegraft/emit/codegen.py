@@ -153,9 +153,15 @@ class Codegen:
 
     def dress(self, tracker: TensorVariable, output: str) -> None:
         """Give a tensor that the graph made the attributes that the program gave it, when it is first used."""
-        if tracker.source is not None or not tracker.attrs or id(tracker) in self.dressed:
+        leaf = id(tracker.fake) in self.state.graph.leaves
+        if tracker.source is not None or not tracker.attrs and not leaf or id(tracker) in self.dressed:
             return
         self.dressed.add(id(tracker))
+        if leaf:  # a compiler's graph may not have marked it
+            self.op("LOAD_FAST", output)
+            self.op("LOAD_ATTR", "requires_grad_")
+            self.call(0)
+            self.op("POP_TOP")
         for name, value in tracker.attrs.items():
             self.load(value)
             self.op("LOAD_FAST", output)

@@ -30,7 +30,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
-from . import numpy, subclasses, symbolic
+from . import leaves, numpy, subclasses, symbolic
 from .fake import FakeTensor
 from .policy import INT64
 from .running import note_errors, run_node
@@ -339,6 +339,8 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         return obj
     if name in METHODS:
         return METHODS[name](tx, obj, args, kwargs)
+    if name == "requires_grad_" and not kwargs and leaves.may_become(tx, obj, args):
+        return leaves.make(tx, obj)
     if name in METADATA_CHANGING:
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
