@@ -51,7 +51,7 @@ SCALARS = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__in
                      "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
                      "__deepcopy__", "is_set_to", "_typed_storage", "element_size_"))
 METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "is_cuda", "is_cpu",
-                      "is_sparse", "is_quantized", "is_meta", "names", "itemsize", "nbytes", "is_mps", "is_xpu",
+                      "is_sparse", "is_quantized", "is_meta", "itemsize", "nbytes", "is_mps", "is_xpu",
                       "is_mkldnn", "is_nested", "is_sparse_csr", "retains_grad", "output_nr", "is_inference_"))
 GUARDED_METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "itemsize", "nbytes"))
 METADATA_METHODS = frozenset(("size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "is_complex",
