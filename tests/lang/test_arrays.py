@@ -98,6 +98,21 @@ def test_writes_to_shared_memory(x):
 
 
 @differential(one)
+def test_memory(x):
+    """Arrays own what NumPy lets them own, and lie as it lets them lie."""
+    a = x.numpy()
+    b = a * 2
+    c = a + 1
+    views = a[None], a[1:1], c[0], c.T, c[:, None]
+    return b, b.base is None, b.flags.owndata, [v.strides for v in views], a.base is None, b.T.strides, (a.T * 2).strides, views
+
+
+@differential(one, graphs=1)
+def test_arrays_of_their_own(x):
+    return x.numpy() * 2, x.numpy().T + 1
+
+
+@differential(one)
 def test_what_only_values_tell(x):
     a = x.numpy()
     chosen = a[a > 2], a[[0, 1, 0]], float(a.sum()), bool(a.all()), f"{a.max():.2f}", str(a), 3 in a, a.tolist()
@@ -192,6 +207,18 @@ def test_behind_compilers(backend):
         assert np.array_equal(found[1], expected[1])
         gradients = [torch.autograd.grad(loss, w)[0] for loss in (expected[0], found[0])]
         assert torch.equal(*gradients)
+
+
+def test_results_own_their_memory():
+    def f(x):
+        a = x.numpy() * 2
+        return a, x + 1
+
+    a, _ = framegraft.compile(f, backend="eager", fullgraph=True)(torch.ones(2, 3))
+    assert a.base is None
+    assert a.flags.owndata
+    a.resize((3, 3))
+    assert a.tolist() == [[2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]
 
 
 def test_no_loop_over_a_librarys_own_code():

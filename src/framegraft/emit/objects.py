@@ -53,6 +53,10 @@ def _array(cg: Codegen, t: ArrayVariable) -> None:
     if t.scalar:
         cg.op("LOAD_CONST", ())
         cg.emit(instr("APPLY", (operator.getitem, 2)))
+    elif t.owns():
+        cg.op("LOAD_ATTR", "copy")
+        cg.op("LOAD_CONST", "K")
+        cg.call(1)
     cg.store_temp(t)
 
 

@@ -15,7 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ..errors import GraphBreak
-from ..interp.state import realize
+from ..interp.state import need_constant, realize
 from ..model.dispatch import HANDLERS, METHODS, handles
 from ..model.value import (
     MISSING,
@@ -32,7 +32,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import instances
-from ..semantics.wrapping import wrap_pinned
+from ..semantics.wrapping import need_constant_deep, wrap_pinned
 from . import numpy, numpy_op, running, torchops
 
 # Functions without an effect, whose results are new, and have shapes and dtypes that do not depend on values. Beside these: ufuncs.
@@ -52,19 +52,40 @@ _UNARY = {name: getattr(operator, name) for name in "neg pos abs invert".split()
 class ArrayVariable(ObjectVariable):
     """An array, or one of NumPy's scalars that a node gives. From outside: ``tensor`` is None until the graph needs it.
 
-    ``fresh``: a node has made its memory.
+    ``fresh``: a node has made its memory. ``root``: the array whose memory it has; ``shared``: others have that of this one.
     """
 
-    __slots__ = ("tensor", "fresh")
+    __slots__ = ("tensor", "fresh", "root", "shared")
 
     def __init__(self, cls: type, tensor: TensorVariable | None, value: Any = MISSING, source: Any = None, *, fresh: bool = False) -> None:
         super().__init__(value, cls, source)
         self.tensor = tensor
         self.fresh = fresh
+        self.root = self
+        self.shared = False
+
+    def owns(self) -> bool:
+        """Whether the array is to have memory of its own behind the graph, in the same order: then nothing else there shares it."""
+        if not self.fresh or self.root is not self or self.shared:
+            return False
+        array = _like(self.tensor.fake)  # type: ignore[union-attr]
+        return array.copy(order="K").strides == array.strides
+
+    def view(self, tensor: TensorVariable) -> ArrayVariable:
+        """Another array with the same memory."""
+        made = ArrayVariable(self.cls, tensor, fresh=self.fresh)
+        made.root = self.root
+        made.root.shared = True
+        return made
 
     @property
     def scalar(self) -> bool:
         return self.cls.__name__ != "ndarray"
+
+
+def _like(fake: Any) -> Any:
+    """An array of any contents that lies as the tensor does."""
+    return torch.empty_strided(tuple(fake.shape), tuple(fake.stride()), dtype=fake.dtype).numpy()
 
 
 class _AsTensor:
@@ -131,6 +152,7 @@ def from_numpy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if array.source is None and not array.fresh:
         # It has the memory of a tensor that the program has, too, but eager mode counts changes of the two apart.
         raise GraphBreak("numpy_call", "torch.from_numpy() of a view of a tensor's memory")
+    array.root.shared = True
     return running.run_node(tx, "call_method", "detach", [tensor], {})
 
 
@@ -142,7 +164,7 @@ def _as_tensor(tx: Any, fn: Any, array: ArrayVariable) -> VariableTracker:
         raise GraphBreak("numpy_call", f"torch.{fn.__name__}() of a {array.cls.__name__}")
     made = call(tx, "array", [array], {})
     assert isinstance(made, ArrayVariable)
-    return tensor_of(tx, made)
+    return tensor_of(tx, made)  # the array itself is gone
 
 
 torchops.AS_TENSOR[ArrayVariable] = _as_tensor
@@ -222,7 +244,18 @@ def _view(tx: Any, array: ArrayVariable, name: str, args: list) -> VariableTrack
         raise GraphBreak("numpy_call", f"{name} of a {array.cls.__name__}")
     made = running.run_node(tx, "call_method", name, [tensor_of(tx, array), *args], {})
     assert isinstance(made, TensorVariable)
-    return ArrayVariable(array.cls, made, fresh=array.fresh)
+    given = [need_constant(a, "a size") for a in args]
+    _check_strides(made, getattr(_like(array.tensor.fake), _SAME.get(name, name))(*given))  # type: ignore[union-attr]
+    return array.view(made)
+
+
+_SAME = {"view": "reshape", "permute": "transpose", "transpose": "swapaxes"}  # methods of tensors and of arrays
+
+
+def _check_strides(made: TensorVariable, wanted: Any) -> None:
+    """GraphBreak where NumPy gives the view other strides: those of dimensions with fewer than two elements."""
+    if _like(made.fake).strides != wanted.strides:
+        raise GraphBreak("numpy_call", "a view with strides that NumPy chooses otherwise than torch")
 
 
 # -- operators, methods, attributes
@@ -368,7 +401,9 @@ def _getitem(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableT
         number = running.run_node(tx, "call_method", "clone", [part], {})
         assert isinstance(number, TensorVariable)
         return ArrayVariable(type(torch.empty((), dtype=part.fake.dtype).numpy()[()]), number)
-    return ArrayVariable(obj.cls, part, fresh=obj.fresh)
+    plain = tuple(need_constant_deep(p) if isinstance(p, ConstantVariable) else slice(*map(need_constant_deep, p.items)) for p in parts)
+    _check_strides(part, _like(obj.tensor.fake)[plain])  # type: ignore[union-attr]
+    return obj.view(part)
 
 
 def _is_basic(part: VariableTracker) -> bool:
