@@ -154,13 +154,13 @@ def f(x):
     ),
     Reason(
         "numpy_call",
-        "NumPy makes or reads an array; its arrays cannot be nodes of the graph (its numbers are constants).",
+        "NumPy is asked for what a node of the graph cannot do: the result has a form that depends on values, or shares memory.",
         "Use the torch function of the same name, or convert once, outside of the compiled function.",
         """\
 import numpy
 
 def f(x):
-    return x * float(numpy.array([0.5]).sum())
+    return torch.from_numpy(numpy.unique(x.numpy())) + 1
 """,
     ),
     Reason(

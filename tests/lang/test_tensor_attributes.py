@@ -1,5 +1,8 @@
 """Attributes that the program sets on tensors, and subclasses of Parameter with attributes and methods of their own."""
 
+import warnings
+
+import pytest
 import torch
 
 import framegraft
@@ -132,3 +135,30 @@ def test_a_kind_of_parameters_that_changes():
     del Kind.__add__
     Kind.__torch_function__ = classmethod(lambda cls, func, types, args=(), kwargs=None: 7)  # type: ignore[method-assign,assignment]
     assert f(p) == 7
+
+
+PLAIN = [name for name in dir(torch.Tensor) if name not in ("__dict__", "__weakref__") and not callable(getattr(torch.Tensor, name))]
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_each_attribute_of_inputs_and_results(name):
+    """Told, or a break; an error, where eager mode has one."""
+    def f(x):
+        y = x * 2
+        found = []
+        for t in (x, y):
+            try:
+                found.append(getattr(t, name))
+            except (AttributeError, RuntimeError, TypeError) as error:
+                found.append(type(error))
+        return found, y + 1
+
+    x = torch.arange(6.0).reshape(2, 3)
+    with framegraft.config.patch(raise_internal_errors=True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of attributes that are to go
+        expected = f(x)
+        found = framegraft.compile(f, backend="eager")(x)
+    assert [type(v) for v in found[0]] == [type(v) for v in expected[0]]
+    for a, b in zip(found[0], expected[0], strict=True):
+        assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b or type(a).__module__ in ("torch.storage", "builtins")
+    assert torch.equal(found[1], expected[1])

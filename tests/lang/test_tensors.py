@@ -242,3 +242,16 @@ def test_strides_of_views_with_dimensions_of_size_one(x, y):
     views = x.transpose(0, 1), x[:, None, 1:2], z, z.expand(3, 6, 1), z.permute(2, 0, 1), z.select(0, 0), *z.split(2, dim=1), w
     chunked = z.as_strided((1, 2, 3), (z.stride(0), z.stride(1) * 3, z.stride()[1]))
     return [v.stride() for v in views], chunked, w.stride(1)
+
+
+@differential(lambda: (torch.arange(64.0).reshape(2, 32) > 9, torch.ones(2, 1, 6)), graphs=1)
+def test_strides_of_results_with_dimensions_of_size_one(mask, x):
+    """As Longformer's windows: what kernels write there is what the kernels say."""
+    wide = mask[:, :, None, None].type_as(x).masked_fill(mask[:, :, None, None], -1.0)
+    ones = wide.new_ones(size=wide.size())
+    count = torch.div(32, 8, rounding_mode="trunc")  # a tensor, and a size
+    chunks = [t.transpose(1, 2).reshape(2, 32, 1).view(2, count, 8, 1) for t in (wide, ones)]
+    windows = [c.as_strided((2, 7, 8, 1), (c.stride()[0], c.stride()[1] // 2, *c.stride()[2:])) for c in chunks]
+    y = x.transpose(0, 1)
+    results = y + 1, y > 0, torch.where(y > 0, y, 1.0), (y * 2).reshape(1, 12), y.flatten(1), torch.cat([y, y]), y @ y[0].T, *windows
+    return windows, [t.stride() for t in results], [t.stride(0) for t in results], [t.stride(-1) for t in results]

@@ -156,3 +156,21 @@ def test_failing_graphs_leave_blocks_around_a_mode(x, i, log):
         with torch.no_grad():
             x.add_(1)
             return x[i]
+
+
+@differential(lambda: (torch.ones(2, 3),), graphs=1)
+def test_leaves_made_without_grad_mode(x):
+    with torch.no_grad():
+        z = torch.zeros_like(x).requires_grad_()
+        y = x + z * 2
+        w = torch.ones(2).requires_grad_(True)
+    return y, z, z.requires_grad, y.requires_grad, w, z.is_leaf
+
+
+@differential(lambda: (torch.ones(2, 3),))
+def test_leaves_used_in_grad_mode(x):
+    with torch.no_grad():
+        z = torch.zeros_like(x).requires_grad_()
+    y = (x + z * 2).sum()
+    y.backward()
+    return y, z.grad

@@ -42,6 +42,7 @@ from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.wrapping import NUMBERS_AND_TEXTS
+from ..tensor.arrays import ArrayVariable
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from .numbers import load_number
 from .resume import Suspended
@@ -152,9 +153,15 @@ class Codegen:
 
     def dress(self, tracker: TensorVariable, output: str) -> None:
         """Give a tensor that the graph made the attributes that the program gave it, when it is first used."""
-        if tracker.source is not None or not tracker.attrs or id(tracker) in self.dressed:
+        leaf = id(tracker.fake) in self.state.graph.leaves
+        if tracker.source is not None or not tracker.attrs and not leaf or id(tracker) in self.dressed:
             return
         self.dressed.add(id(tracker))
+        if leaf:  # a compiler's graph may not have marked it
+            self.op("LOAD_FAST", output)
+            self.op("LOAD_ATTR", "requires_grad_")
+            self.call(0)
+            self.op("POP_TOP")
         for name, value in tracker.attrs.items():
             self.load(value)
             self.op("LOAD_FAST", output)
@@ -259,6 +266,8 @@ def children(tracker: Any) -> list:
         return [tracker.holder]
     if isinstance(tracker, TracebackVariable):
         return [tracker.of]
+    if isinstance(tracker, ArrayVariable):
+        return [tracker.tensor] if tracker.source is None else []
     if isinstance(tracker, ObjectVariable):
         found = [a for a in tracker.attrs.values() if a is not MISSING]
         return [*found, *(p for p in (tracker.payload, tracker.namespace) if p is not None)]

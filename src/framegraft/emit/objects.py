@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import collections
 import functools
+import operator
 import types
 from typing import Any
 
-from ..model.source import GenericGetter
+from ..model.source import GenericGetter, instr
 from ..model.value import (
     MISSING,
     BuiltinMethodVariable,
@@ -26,6 +27,7 @@ from ..model.value import (
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
+from ..tensor.arrays import ArrayVariable
 from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
 from .made import complete_exception, new_exception, new_function
@@ -39,6 +41,23 @@ def _attributes(cg: Codegen, attrs: dict) -> None:
         cg.op("LOAD_CONST", name)
         cg.load(value)
     cg.op("BUILD_MAP", len(attrs))
+
+
+@builds(ArrayVariable)
+def _array(cg: Codegen, t: ArrayVariable) -> None:
+    """The array, or the number, that shares the memory of the graph's tensor."""
+    assert t.tensor is not None
+    cg.load(t.tensor)
+    cg.op("LOAD_ATTR", "numpy")
+    cg.call(0)
+    if t.scalar:
+        cg.op("LOAD_CONST", ())
+        cg.emit(instr("APPLY", (operator.getitem, 2)))
+    elif t.owns():
+        cg.op("LOAD_ATTR", "copy")
+        cg.op("LOAD_CONST", "K")
+        cg.call(1)
+    cg.store_temp(t)
 
 
 @builds(ObjectVariable, ViewVariable, StructVariable)

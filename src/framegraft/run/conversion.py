@@ -29,7 +29,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import tensor_spec
 from ..semantics import inlining
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import control_flow, modules, numpy
+from ..tensor import arrays, control_flow, modules
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
@@ -134,7 +134,7 @@ class Conversion:
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
         control_flow.register_late()
-        numpy.learn()
+        arrays.learn()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         for how in self.floats:
             policy.spare_compiler(how)

@@ -32,6 +32,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     deques,
     dict_methods,
     functions,
+    heaps,
     inlining,
     lazy,
     library,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import importlib.util
 import os
 import sysconfig
 import types
@@ -21,6 +22,7 @@ def _places(path: str) -> tuple[str, ...]:
 _STDLIB = _places(sysconfig.get_paths()["stdlib"])
 _TORCH = _places(os.path.dirname(torch.__file__))
 _SELF = _places(os.path.dirname(os.path.dirname(__file__)))
+_NUMPY = _places(os.path.dirname(_spec.origin)) if (_spec := importlib.util.find_spec("numpy")) and _spec.origin else ()
 _POLYFILLS = tuple(root + "polyfills" + os.sep for root in _SELF)
 
 # Parts of torch and of the standard library that are plain Python on tensors and containers: tracing into them is sound.
@@ -73,6 +75,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
             return None
         reason = "random_call" if fn.__module__ == "random" else "untraceable_call"
         return (reason, f"{fn.__module__}.{fn.__qualname__} of the standard library")
+    if path.startswith(_NUMPY):
+        return "numpy_call", f"{fn.__module__}.{fn.__qualname__}"
     return None
 
 
@@ -125,7 +129,7 @@ def _computes(code: types.CodeType) -> bool:
 
 
 def frame_skip(code: types.CodeType) -> int:
-    """Which frames the evaluation hook leaves alone: torch, the standard library, the tracer, imports.
+    """Which frames the evaluation hook leaves alone: torch, NumPy, the standard library, the tracer, imports.
 
     Returns:
         0: captured, 1: not captured, 2: nor is anything that it calls, because it is a compiler's or a tracer's own work,
@@ -140,4 +144,4 @@ def frame_skip(code: types.CodeType) -> int:
         if path.startswith(_COMPILERS) or path.startswith(_DYNAMO) and code.co_name == "_fn":  # of torch.compiler.disable
             return 2
         return int(not path.startswith(_NN_MODULES) or not _computes(code))
-    return int(path.startswith(("<frozen", "<eval_with_key>")))
+    return int(path.startswith(("<frozen", "<eval_with_key>", *_NUMPY)))

@@ -215,6 +215,9 @@ def _cached(tx: Any, found: functools.cached_property, name: str, obj: ObjectVar
 
 def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> VariableTracker:
     """A slot or a C getter: read from the real object while the trace has not written it."""
+    told = MEMBERS[type(obj)](tx, obj, name) if type(obj) in MEMBERS else None
+    if told is not None:
+        return told
     if isinstance(obj, ObjectVariable):
         stored = obj.attrs.get(name)
         if stored is not None and stored is not MISSING:
@@ -234,6 +237,9 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
         if isinstance(found, types.MemberDescriptorType) and obj.cls.__flags__ & lookup.HEAP_TYPE:
             raise lookup.attribute_error(obj, name)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+
+
+MEMBERS: dict[type, Any] = {}  # class of tracker -> (tx, object, name) -> the member, or None
 
 
 def module_table_entry(tx: Any, obj: ObjectVariable, table: str, name: str) -> VariableTracker | None:

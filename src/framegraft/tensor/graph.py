@@ -13,6 +13,7 @@ import torch
 import torch.fx
 from torch._dispatch.python import enable_python_dispatcher
 
+from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
 from .fake import CaptureMode, to_fake
@@ -42,6 +43,7 @@ class OutputGraph:
         self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
+        self.leaves: dict[int, Any] = {}  # id -> the fake of a tensor made here that requires a gradient: leaves.py
         self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
@@ -65,6 +67,11 @@ class OutputGraph:
         graph = self.graph
         graph.owning_module = None
         return graph.create_node("get_attr", key, (), {})
+
+    def check_leaves(self, fakes: list) -> None:
+        """GraphBreak where autograd would take note of one of ``leaves``."""
+        if torch.is_grad_enabled() and any(id(fake) in self.leaves or id(getattr(fake, "_base", None)) in self.leaves for fake in fakes):
+            raise GraphBreak("autograd_in_trace", "a leaf that was made without grad mode, and is used in it")
 
     def propagating(self) -> Any:
         """The context in which an operation runs on fake tensors."""

@@ -16,7 +16,8 @@ _KINDS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32
 # Functions of numbers that give a number, always the same, as all ufuncs of NumPy's do. Others have state, or make arrays.
 _FUNCTIONS = ("prod", "sum", "min", "max", "mean", "round", "clip")
 SCALARS: set[type] = set()
-_KNOWN: dict[int, Any] = {}  # id -> the function
+KNOWN: dict[int, Any] = {}  # id -> the function
+WRAPPERS: dict[type, Any] = {}  # class -> (state, value, source) -> tracker; filled by arrays.py, which builds on this file
 
 
 class _Is:
@@ -41,7 +42,7 @@ def learn() -> None:
         SCALARS.add(cls)
         CLASSES[cls] = _make
     for fn in (*(getattr(numpy, name) for name in _FUNCTIONS), *(f for f in vars(numpy).values() if type(f) is numpy.ufunc)):
-        _KNOWN[id(fn)] = fn
+        KNOWN[id(fn)] = fn
         HANDLERS[id(fn)] = _folded(fn)
 
 
@@ -50,10 +51,11 @@ def wrap(state: Any, value: Any, source: Any) -> VariableTracker | None:
     if type(value) in SCALARS:
         state.guards.add(source, "PY", _Is(value))
         return ConstantVariable(value, source)
-    if id(value) in _KNOWN:
+    if id(value) in KNOWN:
         state.guards.pin(source, value)
         return ObjectVariable(value, type(value), source)
-    return None
+    wrapper = WRAPPERS.get(type(value))
+    return None if wrapper is None else wrapper(state, value, source)
 
 
 def number_of(value: Any, target: Any) -> Any:

@@ -65,7 +65,7 @@ class Unwrapper:
         if isinstance(tracker, SymbolicVariable):
             node = self.tx.state.graph.symbols.node(tracker)
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
-        if isinstance(tracker, ObjectVariable) and tracker.value in (int, float, bool, complex):
+        if isinstance(tracker, ObjectVariable) and type(tracker.value) is type and tracker.value in _DTYPES:
             return _DTYPES[tracker.value], _DTYPES[tracker.value]
         if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
             if isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
@@ -119,6 +119,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     pairs = [unwrap.both(a) for a in args]
     named = {k: unwrap.both(v) for k, v in kwargs.items()}
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
+    if state.graph.leaves:
+        state.graph.check_leaves([t.fake for t in unwrap.by_fake.values()])
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before: list[tuple[TensorVariable, tuple]] = []

@@ -30,11 +30,11 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
-from . import numpy, subclasses, symbolic
+from . import leaves, numpy, subclasses, symbolic
 from .fake import FakeTensor
 from .policy import INT64
 from .running import note_errors, run_node
-from .strides import need_strides
+from .strides import tensor_of_strides
 
 _SDP_BACKEND: Any = torch._C._SDPBackend  # type: ignore[attr-defined]
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo, _SDP_BACKEND)
@@ -46,12 +46,12 @@ METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "s
                                "apply_", "map_", "map2_", "sparse_resize_", "pin_memory"))
 _AUTOGRAD = {"backward": "autograd_in_trace", "retain_grad": "autograd_in_trace", "register_hook": "hook_on_intermediate",
              "register_post_accumulate_grad_hook": "hook_on_intermediate"}
-SCALARS = frozenset(("item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
+SCALARS = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
                      "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
                      "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
                      "__deepcopy__", "is_set_to", "_typed_storage", "element_size_"))
 METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "is_cuda", "is_cpu",
-                      "is_sparse", "is_quantized", "is_meta", "names", "itemsize", "nbytes", "is_mps", "is_xpu",
+                      "is_sparse", "is_quantized", "is_meta", "itemsize", "nbytes", "is_mps", "is_xpu",
                       "is_mkldnn", "is_nested", "is_sparse_csr", "retains_grad", "output_nr", "is_inference_"))
 GUARDED_METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "itemsize", "nbytes"))
 METADATA_METHODS = frozenset(("size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "is_complex",
@@ -277,6 +277,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         filled = _filled(tx, args[0], kwargs)
         if filled is not None:
             return filled
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and type(args[0]) in AS_TENSOR:
+        return AS_TENSOR[type(args[0])](tx, fn, args[0])
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
         raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
@@ -337,16 +339,17 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         return obj
     if name in METHODS:
         return METHODS[name](tx, obj, args, kwargs)
+    if name == "requires_grad_" and not kwargs and leaves.may_become(tx, obj, args):
+        return leaves.make(tx, obj)
     if name in METADATA_CHANGING:
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
         values = [a.value for a in args if isinstance(a, ConstantVariable)]
         named = {k: v.value for k, v in kwargs.items() if isinstance(v, ConstantVariable)}
         if len(values) == len(args) and len(named) == len(kwargs):
-            if name == "stride" and obj.source is None:
-                need_strides(obj, [*values, *named.values()])
+            asked = tensor_of_strides(obj, [*values, *named.values()]) if name == "stride" and obj.source is None else obj.fake
             try:
-                return symbolic.wrap_value(getattr(obj.fake, name)(*values, **named))
+                return symbolic.wrap_value(getattr(asked, name)(*values, **named))
             except (IndexError, TypeError, RuntimeError) as error:
                 raise GraphBreak("fake_tensor_failure", str(error)) from None
     if name in ("__iter__",):
@@ -378,6 +381,7 @@ def _requires_already(obj: TensorVariable, args: list) -> bool:
 
 
 METHODS: dict[str, Any] = {}  # name -> (tx, tensor, args, kwargs), filled by files that build on this one
+AS_TENSOR: dict[type, Any] = {}  # class of tracker -> (tx, torch.tensor or torch.as_tensor, tracker), filled likewise
 ATTRIBUTES: dict[str, tuple[Any, Any]] = {}  # name -> (getter, setter), filled by files that build on this one
 REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (method, arguments) without keywords, None as it is
 
