@@ -85,7 +85,7 @@ def test_equal_constants_of_different_kinds_stay_apart():
     assert [(type(v), repr(v)) for v in found] == [(type(v), repr(v)) for v in values]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(st.recursive(st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.complex_numbers(), st.text(), st.binary()),
                              lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=4), max_size=8))
 def test_constants_come_back_as_they_are(values):
@@ -269,6 +269,7 @@ NOFREE = 0x40  # CO_NOFREE, set by CPython itself before 3.11
 KEPT = hasattr(types.CodeType, "co_positions")  # else only lines are
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 100_000), st.integers(0, 70), st.integers(0, 300), st.integers(0, 300)), min_size=1, max_size=8),
        st.integers(1, 100_000))
 def test_positions_come_back(places, first):
