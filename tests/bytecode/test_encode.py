@@ -74,6 +74,21 @@ def test_a_for_loop_may_jump_backward():
     assert function(code, argnames=["items"])([1, 2, 3]) == 3
 
 
+@pytest.mark.parametrize("op_name, arg, below, expected", [
+    ("MATCH_CLASS", 0, [dict, ()], [(), (), None]),
+    ("MATCH_KEYS", None, [("a",)], [None, (1,), None]),
+])
+def test_a_pattern_without_a_jump_behind_it(op_name, arg, below, expected):
+    """As transformed code has it at a break; CPython 3.10 has no single operation for it."""
+    body = [op("LOAD_FAST", "subject"), *(op("LOAD_CONST", value) for value in below), op(op_name, arg)]
+    if op_name == "MATCH_KEYS":
+        body += [op("BUILD_TUPLE", 3), op("LOAD_CONST", 2), op("APPLY", (operator.getitem, 2))]
+    body.append(op("RETURN_VALUE"))
+    fn = function(body, argnames=["subject"])
+    assert [fn(subject) for subject in ({}, {"a": 1}, types.MappingProxyType({}))] == expected
+    assert [inst.op for inst in decode(fn.__code__)] == [inst.op for inst in body]
+
+
 # -- constants
 
 
