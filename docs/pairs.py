@@ -21,13 +21,14 @@ ASK = "import platform, torch; print(platform.python_version(), torch.__version_
 
 
 def outcome(python: str, suite: str, jobs: int, limit: float) -> str:
-    """What pytest says of one suite, as "passed", "3 failed, 50 passed" or "not finished"."""
+    """What pytest says of one suite, as "50 passed", "3 failed, 50 passed" or "not finished"; prints which failed."""
     command = [python, "-m", "pytest", "-q", "-o", "addopts=--strict-markers", "-n", str(jobs), f"tests/{suite}"]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=limit)
     except subprocess.TimeoutExpired:
         return "not finished"
+    print(*re.findall(r"^(?:FAILED|ERROR) .*", done.stdout, re.MULTILINE), sep="\n", flush=True)
     counts = {what: n for n, what in re.findall(r"(\d+) (passed|failed|error)", done.stdout[-200:])}
     wrong = [f"{counts[what]} {what}" for what in ("failed", "error") if what in counts]
     return ", ".join([*wrong, f"{counts.get('passed', 0)} passed"]) if counts else "no result"

@@ -239,6 +239,29 @@ def f(m, k):
     e = [last := i for i in range(3)]
     return a, b, c, d, e, last, [(lambda q: q + i)(1) for i in range(2)]
 """, ["f([[1, 2], [3]], 1)"]),
+    "match that begins with a guard": ("""
+def f(xs, p):
+    out = []
+    for x in xs:
+        match x:
+            case _ if x is None or x > 10 and x != 11:
+                continue
+            case _ if x > 5:
+                out.append(x)
+            case int(y) if y:
+                break
+            case other if other < 0:
+                out.append(-other)
+        out.append(0)
+    match say(p):
+        case _ if say(not xs):
+            y = 1
+        case [a, b]:
+            y = 2
+        case _:
+            y = 3
+    return out, y
+""", [([None, 11, 12, 7, 6.5, 0, -1.5, 3, 8], [1, 2]), ([], [1, 2]), ([7], 5)]),
     "match": ("""
 def f(x):
     match x:

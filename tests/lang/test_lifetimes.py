@@ -180,6 +180,24 @@ def test_finalisers(x):
     return b, seen
 
 
+@differential(lambda: (torch.ones(3), [int, Thing, str]))
+def test_a_comprehensions_variable_that_is_a_class(x, classes):
+    """A class may tell when it dies. The comprehension runs in the function's frame on 3.12 and later."""
+    return [cls for cls in classes if hasattr(cls, "__mro__")], x + 1
+
+
+@differential()
+def test_comprehensions_variables_die_before_the_functions(x):
+    heard()
+    z = Noisy("z")
+    seen = [(n, heard(), print("break")) for z, y in [(Noisy("inner z"), Noisy("inner y"))] for n in range(2)]
+    seen.append(heard())
+    print("break")
+    y = Noisy("y")
+    seen.append(heard())
+    return x + len(z.name + y.name), seen
+
+
 @differential()
 def test_finaliser_of_a_temporary(x):
     heard()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+
 import pytest
 import torch
 
@@ -140,6 +142,17 @@ def raised_again(x):
         raise LookupError("none") from error
 
 
+class Pair(typing.NamedTuple):
+    left: typing.Any
+    right: typing.Any
+
+
+def fails_behind_a_pattern(x):
+    match Pair(x, framegraft.graph_break()):
+        case Pair(left, None):
+            return left["no"]
+
+
 class Block(torch.nn.Module):
     def forward(self, x, at):
         return self.pick(x, at).relu()
@@ -177,6 +190,7 @@ OUT = torch.tensor([9])
     (again_by_a_builtin, (torch.ones(3), 3)),
     (raised_in_a_loop, ([torch.ones(2), torch.ones(2)],)),
     (raised_again, (torch.ones(3),)),
+    (fails_behind_a_pattern, (torch.ones(3),)),
 ], ids=lambda value: getattr(value, "__name__", ""))
 def test_traceback_is_eager_modes(fn, args):
     check(fn, *args)

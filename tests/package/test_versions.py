@@ -1,5 +1,6 @@
 """Interpreters and torch releases that are not supported are told clearly."""
 
+import opcode
 import subprocess
 import sys
 import warnings
@@ -8,6 +9,8 @@ from importlib.util import find_spec
 import pytest
 import torch
 
+from framegraft.bytecode.versions import VERSION, py314
+from framegraft.bytecode.versions.running import SUPPORTED
 from framegraft.native import tested
 
 REFUSED = {
@@ -56,3 +59,11 @@ def test_another_torch_gives_a_warning(monkeypatch):
     monkeypatch.setattr(torch, "__version__", "2.99.0+cpu")
     with pytest.warns(UserWarning, match=r"tested with torch 2\.13 only; this is 2\.99\.0"):
         tested.warn_if_untested()
+
+
+def test_the_coming_cpythons_opcodes_are_told_from_this_ones():
+    have, both = set(opcode.opmap), py314.CHANGED.keys() | {"POP_TOP", "LOAD_FAST", "BINARY_OP"}
+    if VERSION.name == "3.13":
+        assert not have & py314.NEW.keys() and have >= py314.GONE.keys() | both
+    assert py314.FEATURES.name not in [f"{major}.{minor}" for major, minor in SUPPORTED]  # refused, as above, until it is tested
+    assert all(set(there) <= have | py314.NEW.keys() | {"END_FOR", "END_SEND"} for there in py314.FEATURES.exits.values())

@@ -10,6 +10,7 @@ from .items import AssertionClass, BuildClass, Code, Definition, Function, Iter,
 
 LOAD = ast.Load()
 _MANY = 30  # STACK_USE_GUIDELINE of compile.c
+_TYPE_PARAMETERS = "<generic parameters of "
 
 
 def call(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -21,6 +22,8 @@ def call(w: Any, inst: Any, stack: list, out: Any) -> None:
     if isinstance(function, BuildClass):
         keywords = [ast.keyword(n, as_expr(v)) for n, v in zip(names, arguments[positional:], strict=True)]
         stack.append(_class(w, arguments[0], [as_expr(a) for a in arguments[2:positional]], keywords))
+    elif isinstance(function, Function) and function.code.co_name.startswith(_TYPE_PARAMETERS):
+        stack.append(w.generic_definition(function, arguments))
     elif isinstance(function, Function) and count == 1 and isinstance(arguments[0], Iter):
         stack.append(w.comprehension(function, arguments[0]))
     elif isinstance(function, AssertionClass):

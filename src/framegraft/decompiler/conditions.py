@@ -305,7 +305,10 @@ class Conditions:
         if self.value_join(i)[0] >= 0:
             return None, self.value_condition(i, stack)
         if len(stack) != block.base + 1:
-            raise DecompileError(f"a jump inside of an expression leads out of it at offset {g.insts[i].offset}")
+            matched = self.guarded_anything(i, start, block, follow, stack, out)
+            if matched is None:
+                raise DecompileError(f"a jump inside of an expression leads out of it at offset {g.insts[i].offset}")
+            return matched
         test, blocks = self.test_at(start, i, block, follow, stack)
         if test.yes in g.back or test.no in g.back:
             after = self.while_from_test(start, test, block, follow, stack, out)

@@ -72,6 +72,14 @@ def load_name(w: Any, inst: Any, stack: list, out: Any) -> None:
     stack.append(ast.Name(w.name(inst.arg), LOAD))
 
 
+def load_from_class(w: Any, inst: Any, stack: list, out: Any) -> None:
+    """Of a type parameter's or an alias's expression: in the class around, then outside of it."""
+    below = stack.pop()
+    if not isinstance(below, ast.Name) or below.id != "__classdict__":
+        raise DecompileError(f"{inst.arg} is looked up in what is no class")
+    load_name(w, inst, stack, out)
+
+
 def load_const(w: Any, inst: Any, stack: list, out: Any) -> None:
     value = inst.arg
     if isinstance(value, CodeType):
@@ -407,7 +415,7 @@ def intrinsic(w: Any, inst: Any, stack: list, out: Any) -> None:
     elif inst.arg == "print_expr":
         emit(out, ast.Expr(pop(stack)))
     elif inst.arg != "async_gen_wrap":
-        raise DecompileError(f"{inst.arg} outside of an except* statement")
+        raise DecompileError(f"{inst.arg} out of place")
 
 
 def yield_value(w: Any, inst: Any, stack: list, out: Any) -> None:
@@ -438,7 +446,9 @@ RULES: dict[str, Any] = {
     "MAKE_FUNCTION": make_function, "IMPORT_NAME": import_name, "IMPORT_FROM": import_from, "INTRINSIC": intrinsic,
     "YIELD_VALUE": yield_value, "RETURN_GENERATOR": ignore, "SETUP_ANNOTATIONS": setup_annotations,
     "LOAD_BUILD_CLASS": lambda w, inst, stack, out: stack.append(BuildClass()),
-    "LOAD_CLOSURE": load_name, "MAKE_CELL": ignore,
+    "LOAD_CLOSURE": load_name, "MAKE_CELL": ignore, "LOAD_FROM_DICT_OR_GLOBALS": load_from_class,
+    "LOAD_FROM_MAPPING_OR_DEREF": load_from_class,
+    "LOAD_LOCALS": lambda w, inst, stack, out: stack.append(ast.Name("__classdict__", LOAD)),
 }
 RULES |= dict.fromkeys(("LOAD_FAST", "LOAD_DEREF", "LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_DEREF"), load_name)
 RULES |= dict.fromkeys(("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL", "STORE_NAME"), store_name)

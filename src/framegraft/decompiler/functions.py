@@ -148,6 +148,12 @@ class Functions:
         while drop < len(rest) and drop < len(first) and _assigned(rest[drop]) == first[drop]:
             drop += 1
         rest = rest[drop:]
+        hidden = {".type_params": "__type_params__", "__classdict__": "__classdict__"}  # variables that only the compiler has
+        for variable, name in hidden.items():
+            if variable in inner.local_names() and rest and _assigned(rest[0]) == name:
+                rest = rest[1:]
+        if "__classdict__" in made.code.co_cellvars and rest and _assigned(rest[-1]) == "__classdictcell__":
+            rest.pop()
         if rest and _assigned(rest[-1]) in last:
             rest.pop()
         if rest and _assigned(rest[0]) == "__doc__" and isinstance(rest[0].value, ast.Constant) and isinstance(rest[0].value.value, str):

@@ -56,12 +56,10 @@ class Matches:
         try:
             other = i
             while other >= 0:
-                root = Subject()
                 if cases and self.g.depth[other] == base:
                     break
-                inner = [*below, root, *above]
                 del reader.fails[:]
-                at = reader.case(other, inner)
+                root, inner, at = self.pattern_at(other, below, above, reader)
                 copied = root.child is not None and not root.shape and not root.names
                 anything = root.child is None and not root.shape and not root.names
                 guard, start, other = self.guarded(at, inner, block, follow, reader, copied, anything)
@@ -73,6 +71,31 @@ class Matches:
             raise
         del stack[base:]
         return self.match_bodies(as_expr(value), cases, other, reader.blocks, block, follow, stack, out)
+
+    def pattern_at(self: Walker, i: int, below: list, above: list, reader: PatternReader) -> tuple[Subject, list, int]:  # type: ignore[misc]
+        """The subject that a pattern at ``i`` was tried on, the stack behind it, and where it ends."""
+        root = Subject()
+        inner = [*below, root, *above]
+        try:
+            return root, inner, reader.case(i, inner)
+        except DecompileError:
+            if self.g.ops[i] == "COPY" or above:
+                raise
+        root = Subject()  # ``_`` with a guard, for which the subject is not copied from 3.12 on
+        root.child = Subject()
+        return root, [*below, root], i
+
+    def guarded_anything(self: Walker, i: int, start: int, block: Block, follow: Any,  # type: ignore[misc]
+                         stack: list, out: list) -> tuple[bool | None, int] | None:
+        """A ``match`` whose first case is ``_`` with a guard, which jumps at ``i``: from 3.12 on the subject is not copied for it."""
+        depth = self.g.depth
+        begin = i
+        while begin > start and depth[begin] != depth[i] - 1:
+            begin -= 1
+        if begin == start or len(stack) != block.base + 2:
+            return None
+        stack.pop()
+        return self.match_statement(begin, block, follow, stack, out)
 
     def guarded(self: Walker, i: int, stack: list, block: Block, follow: Any,  # type: ignore[misc]
                 reader: PatternReader, copied: bool, anything: bool) -> tuple[ast.expr | None, int, int]:

@@ -44,7 +44,7 @@ class Scopes:
         """A name as the source has it; DecompileError for one that cannot stand there."""
         self.names_seen.add(name)
         name = self.unmangled(inlined_name(name))
-        if name == ".0" or name.isidentifier() and not keyword.iskeyword(name):
+        if name in (".0", ".type_params") or name.isidentifier() and not keyword.iskeyword(name):
             return name
         if name in ("None", "True", "False"):
             raise DecompileError(f"a variable is named {name}")
@@ -94,7 +94,7 @@ class Scopes:
             out.append(ast.Global(sorted(self.name(n) for n in globals_)))
         free = set(self.free_stores)
         if self.is_function:
-            implied = {"__class__"} if "super" in loaded_globals | loaded_locals | used else set()
+            implied = {"__class__", "__classdict__"} if "super" in loaded_globals | loaded_locals | used else {"__classdict__"}
             free |= {n for n in code.co_freevars if n not in used and n not in implied}
         if free:
             out.append(ast.Nonlocal(sorted(self.name(n) for n in free)))

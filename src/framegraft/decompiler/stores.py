@@ -67,8 +67,9 @@ def assign(w: Any, value: Any, target: ast.expr, out: list | None) -> None:
     elif isinstance(value, Definition):
         node = value.node
         node.decorator_list = value.decorators[::-1]
-        if not isinstance(target, ast.Name) or target.id != node.name:
-            raise DecompileError(f"the definition of {node.name} is stored under another name")
+        name = node.name.id if isinstance(node.name, ast.Name) else node.name  # a type alias has the former
+        if not isinstance(target, ast.Name) or target.id != name:
+            raise DecompileError(f"the definition of {name} is stored under another name")
         emit(out, node)
     elif isinstance(value, Multi):
         emit(out, ast.Assign([*value.targets, target], as_expr(value.value), lineno=0))

@@ -17,6 +17,7 @@ from .blocks import NOWHERE, Block, awaited, breaks, continues, leave, peel
 from .conditions import Conditions
 from .expressions import RULES
 from .functions import Functions
+from .generics import Generics
 from .graph import Graph
 from .inlined import Inlined
 from .items import AssertionClass, Item, Mark, Slot, as_expr
@@ -29,7 +30,7 @@ from .tries import Tries
 _MATCHES = ("MATCH_SEQUENCE", "MATCH_MAPPING", "MATCH_CLASS")
 
 
-class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
+class Walker(Conditions, Loops, Tries, Matches, Functions, Generics, Inlined, Scopes):
     """Decompiles one code object; code objects inside of it get walkers of their own."""
 
     def __init__(self, code: CodeType, parent: Walker | None = None, insts: list[Instruction] | None = None, joined: int = 0) -> None:
@@ -50,6 +51,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
         self.consumed: set[int] = set()  # backward jumps that belong to loops walked already
         self.nested: dict[int, Walker] = {}
         self.returns: list[ast.Return] = []
+        self.type_parameters: list = []  # of a class, and the base that stands for them
+        self.generic_base: Any = None
         self.body: list[ast.stmt] = []
         self.init_scopes()
         if insts is not None:
@@ -114,6 +117,8 @@ class Walker(Conditions, Loops, Tries, Matches, Functions, Inlined, Scopes):
             after = self.chained(i, stack)
         elif op == "LOAD_CONST":
             after = self.behind_unbinding(i)
+        elif op == "MAKE_FUNCTION" and self.is_evaluated_later(i):
+            after = self.evaluated_later(i, stack)
         elif (op.startswith("BUILD_") or op == "MAKE_CELL") and self.starts_inlined(i, stack):
             after = self.inlined(i, stack)
         if after >= 0:

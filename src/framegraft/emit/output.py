@@ -20,7 +20,7 @@ from ..tensor.modes import Modes
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
-from .resume import CELL, ResumePoint, body_of, live_at, resume_code
+from .resume import CELL, ResumePoint, body_of, in_order, live_at, resume_code
 from .tracebacks import Caught, Function, Passages
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
@@ -187,7 +187,7 @@ class Segment:
         for part in parts:
             found |= part.bind(lifetimes.held(part.frame, part.bound, reached))
             variables = part.frame.locals
-            kept = [n for n in part.frame.code.co_varnames if n in part.bound and n in variables]
+            kept = in_order(part.bound & variables.keys(), part.frame.code)
             part.ending = [n for n in kept if lifetimes.tells_its_end(variables[n])]
         return found
 

@@ -5,7 +5,7 @@ The code is the original function's, behind a prologue that restores cells and s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
@@ -88,6 +88,12 @@ def _explicit_super(instructions: list[Instruction], code: CodeType) -> list[Ins
     return out
 
 
+def in_order(names: Iterable[str], code: CodeType) -> list[str]:
+    """As a frame drops its variables; those of comprehensions that run in it (``x.1``) are gone by then."""
+    place = {name: i for i, name in enumerate(code.co_varnames)}
+    return sorted(names, key=lambda name: (place.get(name, -1), name))
+
+
 class ResumePoint:
     """Where to go on: the original function's code, the instruction's offset, and what is passed."""
 
@@ -102,7 +108,7 @@ class ResumePoint:
         live = _LIVE[id(self.code)][self.index]
         # Those that are not bound are passed as None, which nobody reads: one function serves the first round of a loop and the others.
         self.names = sorted((live & bound | replaced_at(self.code, target)).difference(ending))
-        self.names += sorted(ending, key=self.code.co_varnames.index)  # frames drop their variables in this order
+        self.names += in_order(ending, self.code)  # frames drop their variables in this order
         self.cells = cells
         self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names
         self.again = again  # the instruction has broken a graph already

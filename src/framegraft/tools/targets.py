@@ -12,6 +12,7 @@ from types import CodeType
 from typing import Any
 
 from ..bytecode.code import qualified_name
+from ..bytecode.decode import decode
 
 
 class BadTarget(Exception):
@@ -54,9 +55,10 @@ def code_of(place: str) -> CodeType:
     return code
 
 
-def functions_in(code: CodeType, prefix: str = "") -> dict[str, CodeType]:
+def functions_in(code: CodeType) -> dict[str, CodeType]:
     """Functions that a module's code defines, by qualified name, those in classes and functions included."""
     found: dict[str, CodeType] = {}
+    decode(code)  # tells the qualified names of the code inside, where that does not know its own
     for value in code.co_consts:
         if isinstance(value, CodeType):
             if value.co_flags & 1:  # a function, no class body

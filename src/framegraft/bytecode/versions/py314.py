@@ -1,6 +1,7 @@
 """CPython 3.14, from the documentation of its opcodes: not tested, and refused at import until it is (see ``running``).
 
-What ``features`` has room for is here as for the other CPythons. What decoder and encoder must learn besides:
+What ``features`` has room for is here as for the other CPythons. What decoder and encoder must learn besides stands below, checked
+against the ``dis`` documentation of 3.14 and the list of opcodes in its ``Lib/_opcode_metadata.py``.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ FEATURES = Features(
 NEW = {
     "LOAD_FAST_BORROW": "LOAD_FAST; the reference is the local's, which must outlive its entry on the stack: written as LOAD_FAST",
     "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "LOAD_FAST, LOAD_FAST",
-    "LOAD_SMALL_INT": "LOAD_CONST of the argument",
+    "LOAD_SMALL_INT": "LOAD_CONST of the argument, 0 to 255",
     "LOAD_COMMON_CONSTANT": "LOAD_CONST of AssertionError, NotImplementedError, tuple, all, any",
     "LOAD_SPECIAL": "two of them, with COPY and SWAP, are BEFORE_WITH or BEFORE_ASYNC_WITH: __enter__ (0), __exit__ (1), __aenter__ (2), "
-                    "__aexit__ (3) of the type, and below it the object or a NULL",
-    "BUILD_INTERPOLATION": "APPLY of string.templatelib.Interpolation",
-    "BUILD_TEMPLATE": "APPLY of string.templatelib.Template to the parts in turn",
+                    "__aexit__ (3) of the type; above it the object, or a NULL where it is not a method",
+    "BUILD_INTERPOLATION": "APPLY of string.templatelib.Interpolation to value and expression; argument: 2, plus 1 where a format is on "
+                           "top, plus 4 times the conversion (CONVERT_VALUE's numbers)",
+    "BUILD_TEMPLATE": "APPLY of what makes a string.templatelib.Template of a tuple of strings and one of interpolations",
     "POP_ITER": "POP_TOP behind a loop",
     "NOT_TAKEN": "nothing; stands behind conditional jumps",
 }
@@ -33,5 +35,13 @@ GONE = {
     "LOAD_ASSERTION_ERROR": "LOAD_COMMON_CONSTANT",
     "RETURN_CONST": "LOAD_CONST, RETURN_VALUE",
 }
-# WITH_EXCEPT_START finds a callable and its object or NULL where there was one entry: the exception is the fifth from there.
-# MAKE_FUNCTION's attribute 16 is ``__annotate__`` (PEP 649). Dicts have no versions: memos need watchers (docs/decisions/008).
+# Opcodes of both that are not what they were in 3.13.
+CHANGED = {
+    "CALL_FUNCTION_EX": "no argument (the documentation still has one): a dict of keyword arguments or a NULL is always on top",
+    "END_ASYNC_FOR": "an argument, how far back the SEND of its loop is: for sys.monitoring. It is among dis.hasjrel, and does not jump",
+    "LOAD_CONST": "constants may be slices",
+    "SET_FUNCTION_ATTRIBUTE": "16: __annotate__ (PEP 649)",
+    "WITH_EXCEPT_START": "a callable and its object or NULL are where there was one entry: the callable is the fifth from the exception",
+}
+# Dicts have no versions: memos need watchers (docs/decisions/008). What frames hold is tagged, and nested calls of C are limited by the
+# address of the stack: `compat.h` has no case for either.

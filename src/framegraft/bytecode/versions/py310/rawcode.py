@@ -10,7 +10,7 @@ import dis
 from types import CodeType
 from typing import Any, NamedTuple, TypeVar
 
-from .tables import ABSOLUTE, ENTRY, LASTI, MATCH, NO_FALLTHROUGH, OPCODES, RELATIVE, SEQUENCES, SETUPS, copy, rotated
+from .tables import ABSOLUTE, ENTRY, LASTI, MATCH, NO_FALLTHROUGH, NO_MATCH, OPCODES, RELATIVE, SEQUENCES, SETUPS, copy, rotated
 
 
 class Block(NamedTuple):
@@ -93,6 +93,8 @@ class RawCode:
         for index, name in enumerate(self.ops):
             if name in ("DUP_TOP", "LOAD_CONST", "ROT_TWO", "ROT_THREE", "ROT_FOUR", "ROT_N"):
                 self._gather_at(index)
+            elif name == "MATCH_CLASS" and self.goals[index + 1] == index + 4 and self.stands(index + 1, NO_MATCH):
+                self._put(index, 4, "MATCH_CLASS!", self.args[index])
 
     def _gather_at(self, index: int) -> None:
         if self.ops[index] in ("DUP_TOP", "LOAD_CONST"):
@@ -120,14 +122,14 @@ class RawCode:
             if name == "LOAD_CONST":
                 if self.code.co_consts[self.args[at]] is not arg:
                     return False
-            elif OPCODES[name] >= dis.HAVE_ARGUMENT and self.args[at] != arg:
+            elif OPCODES[name] >= dis.HAVE_ARGUMENT and self.goals[at] < 0 and self.args[at] != arg:
                 return False
         return True
 
     def _put(self, index: int, length: int, name: str, arg: Any) -> None:
         self.ops[index], self.args[index] = name, arg
         for at in range(index + 1, index + length):
-            self.ops[at] = "NOP"
+            self.ops[at], self.goals[at] = "NOP", -1
 
     # -- the stack
 
@@ -221,4 +223,4 @@ class RawCode:
 
 
 _EFFECTS = {"GEN_START": 0, "POP_EXCEPT": -3, "END_ASYNC_FOR": -7, "JUMP_IF_NOT_EXC_MATCH!": -1, "PUSH_EXC_INFO!": 1,
-            "POP_EXCEPT!": -1, "WITH_EXCEPT_START!": 1, "COPY!": 1}
+            "POP_EXCEPT!": -1, "WITH_EXCEPT_START!": 1, "COPY!": 1, "MATCH_CLASS!": -2}

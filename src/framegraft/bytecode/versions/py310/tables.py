@@ -77,6 +77,8 @@ ENTRY: list[tuple[str, Any]] = [("POP_TOP", 0), ("ROT_TWO", 0), ("POP_TOP", 0), 
 LASTI: list[tuple[str, Any]] = [("LOAD_CONST", AS_THREE), ("ROT_TWO", 0)]  # below it, where handlers want something there
 # The operands of JUMP_IF_NOT_EXC_MATCH, which takes both, of those of CHECK_EXC_MATCH.
 MATCH: list[tuple[str, Any]] = [("ROT_TWO", 0), ("DUP_TOP", 0), ("ROT_THREE", 0), ("ROT_TWO", 0)]
+# Behind a MATCH_CLASS on whose bool nothing depends but what lies below it: None where the pattern fails.
+NO_MATCH: list[tuple[str, Any]] = [("POP_JUMP_IF_TRUE", None), ("POP_TOP", 0), ("LOAD_CONST", None)]
 
 
 def rotation(n: int) -> tuple[str, int]:
