@@ -94,6 +94,23 @@ def in_try(x, bad):
     return z
 
 
+def in_with_that_does_nothing(x, n):
+    say("before")
+    with torch.no_grad():
+        n
+    return x + 1, torch.is_grad_enabled()
+
+
+def in_handler_that_does_nothing(x, n):
+    try:
+        say("before")
+        raise IndexError
+    except IndexError as error:
+        n = n
+    say("behind")
+    return x + n
+
+
 def in_expression(x, d):
     d["a"] = x + 1
     return [x * 2, len(d), say("middle"), {"b": x + 3}], d
@@ -218,7 +235,8 @@ CASES = [
     (in_while_with_continue, (torch.ones(2), 4)),
     (in_class, (torch.ones(2), 3)), (in_comprehension, (torch.ones(2), 4)), (in_handler_in_loop, (torch.ones(2), 6)),
     (in_handler_in_loop, (torch.ones(2), 3)), (values_die, (torch.ones(2),)),
-    (in_with, (torch.ones(2),)), (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
+    (in_with, (torch.ones(2),)), (in_with_that_does_nothing, (torch.ones(2), 3)), (in_handler_that_does_nothing, (torch.ones(2), 3)),
+    (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
     (in_closure, (torch.ones(2),)), (in_closure_without_a_value, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
 ]
 
