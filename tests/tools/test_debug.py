@@ -133,6 +133,32 @@ def stops(commands, run):
     return out.getvalue()
 
 
+def doubles_and_tells(x):
+    y = torch.relu(x)
+    print("half")
+    return y * 2
+
+
+def counting(gm, inputs):
+    operations = len(gm.graph.nodes)
+    return gm.forward if operations else None
+
+
+def test_a_step_into_a_call_that_is_captured_lands_in_the_function():
+    compiled = framegraft.compile(doubles_and_tells, backend="eager")
+    text = stops(["step", "where"], lambda: compiled(X))
+    assert f"{__file__}({doubles_and_tells.__code__.co_firstlineno})doubles_and_tells()" in text, text
+    assert "miss()" not in text
+
+
+def test_a_breakpoint_in_a_backend_stops_while_it_compiles():
+    compiled = framegraft.compile(double, backend=counting)
+    line = counting.__code__.co_firstlineno + 2
+    text = stops([f"break {__file__}:{line}", "continue", "p operations", "step", "step", "step", "where"], lambda: compiled(X))
+    assert f"{__file__}({line})counting()" in text and "(Pdb) 4\n" in text, text
+    assert ")forward()" in text and "convert" not in text, text  # the graph, which is all of the function
+
+
 def line_of(path, text):
     return next(n for n, line in enumerate(path.read_text().splitlines(), 1) if text in line)
 
