@@ -217,12 +217,20 @@ def test_transformed_code_is_the_file_where_there_is_source(tmp_path):
         compiled(X)
         (path,) = tmp_path.glob("*/transformed.py")
         entry = framegraft._debug_get_cache_entry_list(double)[0]
-        if "No source" in path.read_text():
-            assert entry.code.co_filename == double.__code__.co_filename
-        else:
-            assert entry.code.co_filename == str(path)
-            line = line_of(path, "__compiled_fn")
-            assert f"{path}({line})double()" in stops([f"break {path}:{line}", "continue"], lambda: compiled(X))
+        assert entry.code.co_filename == str(path)
+        line = line_of(path, "__compiled_fn")
+        assert f"{path}({line})double()" in stops([f"break {path}:{line}", "continue"], lambda: compiled(X))
+
+
+def test_a_breakpoint_behind_a_break_stops_in_the_file_of_what_goes_on(tmp_path):
+    compiled = framegraft.compile(doubles_and_tells, backend="eager")
+    with framegraft.debug(tmp_path):
+        compiled(X)
+        first, second = sorted(tmp_path.glob("*/transformed.py"))
+        commands = [f"break {path}:{line_of(path, '__compiled_fn')}" for path in (first, second)]
+        text = stops([*commands, "continue", "continue", "p tuple(y.shape)", "where"], lambda: compiled(X))
+    assert text.index(f"> {first}({line_of(first, '__compiled_fn')})") < text.index(f"> {second}({line_of(second, '__compiled_fn')})")
+    assert "(Pdb) (3, 3)" in text, text
 
 
 def test_code_from_a_file_stands_for_the_other(tmp_path):
