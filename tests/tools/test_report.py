@@ -194,6 +194,7 @@ def bert_of_torch():
     return model, lambda ids: model(input_ids=ids)
 
 
+@pytest.mark.own_code  # counts graphs behind breaks
 @pytest.mark.parametrize("make", [bert_of_torch, bert_of_transformers])
 def test_a_training_step_of_bert(make):
     model, call = make()
