@@ -144,6 +144,7 @@ def counting(gm, inputs):
     return gm.forward if operations else None
 
 
+@pytest.mark.own_code  # a hook of the program is a place to step into, too
 def test_a_step_into_a_call_that_is_captured_lands_in_the_function():
     compiled = framegraft.compile(doubles_and_tells, backend="eager")
     text = stops(["step", "where"], lambda: compiled(X))
@@ -151,6 +152,7 @@ def test_a_step_into_a_call_that_is_captured_lands_in_the_function():
     assert "miss()" not in text
 
 
+@pytest.mark.own_code  # a hook of the program is a place to step into, too
 def test_a_breakpoint_in_a_backend_stops_while_it_compiles():
     compiled = framegraft.compile(double, backend=counting)
     line = counting.__code__.co_firstlineno + 2
