@@ -5,6 +5,7 @@ import gc
 import re
 import sys
 import textwrap
+import types
 import weakref
 
 import pytest
@@ -527,3 +528,19 @@ def test_names_that_nothing_can_import(n):
     """``namedtuple`` makes a ``__new__`` whose globals lack ``__import__``."""
     with swapping("transformed"), framegraft.config.patch(force_break_at=n):
         assert framegraft.compile(in_a_namespace_without_builtins, backend="eager")(2) == (1, 2)
+
+
+def imports(x):
+    import of_this_test_alone  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    return x + of_this_test_alone.n
+
+
+def test_an_import_that_fails_later(monkeypatch):
+    monkeypatch.setitem(sys.modules, "of_this_test_alone", types.SimpleNamespace(n=1))
+    with swapping("transformed"):
+        compiled = framegraft.compile(imports, backend="eager")
+        assert compiled(torch.ones(2))[0] == 2
+        monkeypatch.delitem(sys.modules, "of_this_test_alone")
+        with pytest.raises(ModuleNotFoundError):
+            compiled(torch.ones(2))
