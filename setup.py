@@ -4,7 +4,7 @@ from setuptools import Extension, setup
 
 CSRC = "src/framegraft/csrc"
 SOURCES = ("module", "tensor", "guards", "walk", "memo", "words", "run", "shape",
-           "cache", "hook", "delegate", "function", "callables", "path", "handled")
+           "cache", "hook", "delegate", "function", "callables", "path", "handled", "quiet")
 
 setup(
     ext_modules=[

@@ -10,6 +10,8 @@ import torch
 
 import framegraft
 from framegraft import config, log
+from framegraft.reasons import REASONS
+from framegraft.run import records
 
 torch.set_num_threads(1)
 # Its syntax is CPython 3.11's.
@@ -76,12 +78,14 @@ def clean_state(request):
         torch.manual_seed(0)
         with decompiled(request.config.getoption("--decompiled")):
             yield
+        reasons = {broken.reason for broken, _ in records.BREAKS}
         framegraft.reset()
         depth = torch.autocast_increment_nesting() - 1
         torch.autocast_decrement_nesting()
         for _ in range(depth):
             torch.autocast_decrement_nesting()
         assert depth == 0, f"autocast regions left open: {depth}"
+        assert reasons <= REASONS.keys(), f"reasons that are not in the catalogue: {reasons - REASONS.keys()}"
     log.reset_logs()
     torch.set_grad_enabled(grad)
     torch.set_default_dtype(dtype)

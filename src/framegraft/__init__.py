@@ -124,4 +124,7 @@ events.subscribe(_Repros())
 
 for _variable, _tool in (("FRAMEGRAFT_REPORT", ".tools.report"), ("FRAMEGRAFT_TRACE", ".tools.trace")):
     if os.environ.get(_variable):
-        import_module(_tool, __name__).start_from_environment(os.environ[_variable])
+        try:
+            import_module(_tool, __name__).start_from_environment(os.environ[_variable])
+        except OSError as _error:
+            raise exc.ConfigError(f"{_variable}={os.environ[_variable]} cannot be written: {_error.strerror}") from _error

@@ -355,11 +355,15 @@ class CacheEntry:
     def __init__(self, entry: Any) -> None:
         self._entry = entry
         self.check_fn = entry.info.check_fn
-        self.code = in_order(entry.code)
         self.graph_module = entry.info.graph_module
 
+    @functools.cached_property
+    def code(self) -> types.CodeType:
+        """The code that runs where the guards hold, with its instructions in the order in which they were emitted."""
+        return in_order(self._entry.code)
+
     def __repr__(self) -> str:
-        return f"<CacheEntry of {self.code.co_name}, {len(self.check_fn.code_parts)} guards>"
+        return f"<CacheEntry of {self._entry.code.co_name}, {len(self.check_fn.code_parts)} guards>"
 
 
 def _debug_get_cache_entry_list(fn: Any) -> list[CacheEntry]:

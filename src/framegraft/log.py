@@ -214,4 +214,7 @@ def _bad_name(name: str) -> ConfigError:
 
 _install()
 if os.environ.get("FRAMEGRAFT_LOGS"):
-    set_logs_from_string(os.environ["FRAMEGRAFT_LOGS"])
+    try:
+        set_logs_from_string(os.environ["FRAMEGRAFT_LOGS"])
+    except ConfigError as _error:
+        raise ConfigError(f"FRAMEGRAFT_LOGS: {_error}") from None

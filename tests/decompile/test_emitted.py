@@ -5,6 +5,7 @@ import gc
 import re
 import sys
 import textwrap
+import types
 import weakref
 
 import pytest
@@ -92,6 +93,23 @@ def in_try(x, bad):
     finally:
         say("finally")
     return z
+
+
+def in_with_that_does_nothing(x, n):
+    say("before")
+    with torch.no_grad():
+        n
+    return x + 1, torch.is_grad_enabled()
+
+
+def in_handler_that_does_nothing(x, n):
+    try:
+        say("before")
+        raise IndexError
+    except IndexError as error:
+        n = n
+    say("behind")
+    return x + n
 
 
 def in_expression(x, d):
@@ -218,7 +236,8 @@ CASES = [
     (in_while_with_continue, (torch.ones(2), 4)),
     (in_class, (torch.ones(2), 3)), (in_comprehension, (torch.ones(2), 4)), (in_handler_in_loop, (torch.ones(2), 6)),
     (in_handler_in_loop, (torch.ones(2), 3)), (values_die, (torch.ones(2),)),
-    (in_with, (torch.ones(2),)), (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
+    (in_with, (torch.ones(2),)), (in_with_that_does_nothing, (torch.ones(2), 3)), (in_handler_that_does_nothing, (torch.ones(2), 3)),
+    (in_try, (torch.ones(2), 0)), (in_try, (torch.ones(2), 1)), (in_expression, (torch.ones(2), {})),
     (in_closure, (torch.ones(2),)), (in_closure_without_a_value, (torch.ones(2),)), (in_generator, (torch.ones(2),)), (branch_on_data, (torch.ones(2),)),
 ]
 
@@ -509,3 +528,19 @@ def test_names_that_nothing_can_import(n):
     """``namedtuple`` makes a ``__new__`` whose globals lack ``__import__``."""
     with swapping("transformed"), framegraft.config.patch(force_break_at=n):
         assert framegraft.compile(in_a_namespace_without_builtins, backend="eager")(2) == (1, 2)
+
+
+def imports(x):
+    import of_this_test_alone  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    return x + of_this_test_alone.n
+
+
+def test_an_import_that_fails_later(monkeypatch):
+    monkeypatch.setitem(sys.modules, "of_this_test_alone", types.SimpleNamespace(n=1))
+    with swapping("transformed"):
+        compiled = framegraft.compile(imports, backend="eager")
+        assert compiled(torch.ones(2))[0] == 2
+        monkeypatch.delitem(sys.modules, "of_this_test_alone")
+        with pytest.raises(ModuleNotFoundError):
+            compiled(torch.ones(2))

@@ -3,6 +3,7 @@
 import dis
 
 import pytest
+import torch
 
 import framegraft
 from framegraft.decompiler import DecompileError, decompile
@@ -85,3 +86,9 @@ def test_constants_without_literals():
     thing = object()
     code = patched(one, "LOAD_FAST", (dis.opmap["LOAD_CONST"], 1)).replace(co_consts=(None, thing))
     assert "'__co_consts[1]'" in decompile(code)
+
+
+@pytest.mark.parametrize("what", [3, len, torch.nn.Linear, torch.nn.Linear(1, 1)])
+def test_what_has_no_code(what):
+    with pytest.raises(TypeError, match="decompile takes a function"):
+        framegraft.decompile(what)

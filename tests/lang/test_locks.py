@@ -145,6 +145,7 @@ def failing(error):
     return backend
 
 
+@pytest.mark.own_code  # wants graphs behind a break
 @pytest.mark.parametrize("error", [RuntimeError("graph"), KeyboardInterrupt()], ids=["error", "interrupt"])
 @pytest.mark.parametrize("writes", [False, True])
 def test_a_graph_that_fails_leaves_no_lock_held(error, writes):

@@ -51,6 +51,7 @@ def test_frames_are_counted_once(x):
     return x, found
 
 
+@pytest.mark.own_code  # lines in decompiled code are its own
 @differential()
 def test_frames_in_handlers(x):
     found = []
@@ -71,6 +72,7 @@ def test_frames_in_handlers(x):
     return x, found
 
 
+@pytest.mark.own_code  # lines in decompiled code are its own
 @differential()
 def test_levels_of_warnings(x):
     def warn(text):
@@ -89,6 +91,7 @@ def test_levels_of_warnings(x):
     return x, [(str(w.message), w.category, w.filename, w.lineno) for w in caught]
 
 
+@pytest.mark.own_code  # lines in decompiled code are its own
 @differential()
 def test_levels_of_logging(x):
     handler = Handler()

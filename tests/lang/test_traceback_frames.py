@@ -107,6 +107,7 @@ def ending(call, how):
     return None, None, list(seen)
 
 
+@pytest.mark.own_code  # lines in decompiled code are its own
 @pytest.mark.parametrize("how", [plain, finally_, reraises, raises_it_again, raises_another, not_mine, later, handled, raised_twice])
 @pytest.mark.parametrize("force", [None, *range(0, 40, 5)])
 def test_every_frame_is_named(how, force):

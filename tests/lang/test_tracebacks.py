@@ -176,6 +176,7 @@ class Stack(torch.nn.Module):
 OUT = torch.tensor([9])
 
 
+@pytest.mark.own_code  # lines in decompiled code are its own
 @pytest.mark.parametrize("fn, args", [
     (not_for_integers, (torch.tensor([1]),)),
     (behind_a_write, (torch.ones(3), OUT)),

@@ -102,6 +102,50 @@ def test_explain_says_what_is_wrong(capsys, script):
     assert code == 1 and "ValueError: no" in err and "program.py" in err and "cli.py" not in err
 
 
+@pytest.mark.parametrize("arguments,word", [
+    (["explain", "folder:f"], "folder has no function f"), (["explain", "./folder:f"], "./folder is a folder"),
+    (["explain", "...:f"], "names no file or module"), (["explain", ":f"], "names no file or module"),
+    (["explain", "wrong.py:f"], "wrong.py:1: "), (["explain", "no_such:f"], "No module named 'no_such'"),
+    (["decompile", "./folder"], "./folder is a folder"), (["decompile", ":f"], "names no file or module"),
+    (["decompile", "program.py:Box"], "name one inside of it: Box.scaled"), (["decompile", "math:sin"], "no Python code"),
+    (["run", "folder"], "folder is a folder"), (["run", "-m", "no_such"], "no module no_such"),
+    (["run", "-f", "program:", "program.py"], "--function 'program:' names no function"),
+    (["run", "-b", "eagr", "program.py"], "--backend: no backend 'eagr'; did you mean 'eager'"),
+    (["run", "-b", "of_nobody", "program.py"], "--backend: no backend 'of_nobody'. There are"),
+    (["run", "-o", "file/page.html", "program.py"], "--output file/page.html cannot be written"),
+    (["run", "--json", "folder", "program.py"], "--json folder cannot be written"),
+    (["replay", "file"], "file is no recorded frame"), (["replay", "folder"], "no recording folder/frame.pkl"),
+    (["minify", "nowhere"], "no recording nowhere"),
+])
+def test_what_is_wrong_is_named_before_anything_runs(capsys, script, arguments, word):
+    pathlib.Path("folder").mkdir()
+    pathlib.Path("file").touch()
+    pathlib.Path("wrong.py").write_text("def f(:\n")
+    code, out, err = in_process(capsys, *arguments)
+    assert code == 2 and not out and word in err, err
+
+
+@pytest.mark.parametrize("text,word", [
+    ("import nothing_of_that_name", "ModuleNotFoundError"), ("import sys\nsys.exit(3)", 'if __name__ == "__main__"'), ("1 / 0", "ZeroDivisionError"),
+])
+def test_explain_of_a_module_that_fails(capsys, tmp_path, text, word):
+    (tmp_path / "failing_module.py").write_text(text)
+    code, out, err = in_process(capsys, "explain", f"{tmp_path / 'failing_module.py'}:f")
+    assert code == 1 and not out and word in err and "while it was loaded" in err and "targets.py" not in err
+
+
+def test_a_function_that_is_never_called_is_told(capsys, script):
+    code, _, err = in_process(capsys, "run", "--no-report", "-f", "nothing", "-f", "plain", "-f", "program.py:plain", script)
+    assert code == 0 and "--function nothing: no function of that name was called" in err and "plain" not in err
+
+
+@pytest.mark.parametrize("variable", ["FRAMEGRAFT_REPORT", "FRAMEGRAFT_TRACE", "FRAMEGRAFT_LOGS"])
+def test_variables_that_cannot_be_followed(tmp_path, variable):
+    (tmp_path / "file").touch()
+    done = framegraft_command("doctor", **{variable: str(tmp_path / "file" / "deep" if variable != "FRAMEGRAFT_LOGS" else "nonsense")})
+    assert done.returncode != 0 and f"ConfigError: {variable}" in done.stderr
+
+
 def test_decompile_runs_nothing(capsys, tmp_path):
     path = tmp_path / "loud.py"
     path.write_text("import sys\nsys.exit('run')\ndef f(x):\n    return [y for y in x if y]\nclass C:\n    def m(self):\n        pass\n")
@@ -185,7 +229,7 @@ def test_run_says_what_is_wrong(capsys, script):
     assert in_process(capsys, "run", "nowhere.py")[0] == 2
     assert in_process(capsys, "run", "-m", "no.such.module")[0] == 2
     code, _, err = in_process(capsys, "run", "-b", "eagr", script)
-    assert code == 1 and "did you mean 'eager'" in err.replace("\n", " ")
+    assert code == 2 and "did you mean 'eager'" in err.replace("\n", " ")
 
 
 def test_targets():

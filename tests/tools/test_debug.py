@@ -133,6 +133,34 @@ def stops(commands, run):
     return out.getvalue()
 
 
+def doubles_and_tells(x):
+    y = torch.relu(x)
+    print("half")
+    return y * 2
+
+
+def counting(gm, inputs):
+    operations = len(gm.graph.nodes)
+    return gm.forward if operations else None
+
+
+@pytest.mark.own_code  # a hook of the program is a place to step into, too
+def test_a_step_into_a_call_that_is_captured_lands_in_the_function():
+    compiled = framegraft.compile(doubles_and_tells, backend="eager")
+    text = stops(["step", "where"], lambda: compiled(X))
+    assert f"{__file__}({doubles_and_tells.__code__.co_firstlineno})doubles_and_tells()" in text, text
+    assert "miss()" not in text
+
+
+@pytest.mark.own_code  # a hook of the program is a place to step into, too
+def test_a_breakpoint_in_a_backend_stops_while_it_compiles():
+    compiled = framegraft.compile(double, backend=counting)
+    line = counting.__code__.co_firstlineno + 2
+    text = stops([f"break {__file__}:{line}", "continue", "p operations", "step", "step", "step", "where"], lambda: compiled(X))
+    assert f"{__file__}({line})counting()" in text and "(Pdb) 4\n" in text, text
+    assert ")forward()" in text and "convert" not in text, text  # the graph, which is all of the function
+
+
 def line_of(path, text):
     return next(n for n, line in enumerate(path.read_text().splitlines(), 1) if text in line)
 
@@ -191,12 +219,20 @@ def test_transformed_code_is_the_file_where_there_is_source(tmp_path):
         compiled(X)
         (path,) = tmp_path.glob("*/transformed.py")
         entry = framegraft._debug_get_cache_entry_list(double)[0]
-        if "No source" in path.read_text():
-            assert entry.code.co_filename == double.__code__.co_filename
-        else:
-            assert entry.code.co_filename == str(path)
-            line = line_of(path, "__compiled_fn")
-            assert f"{path}({line})double()" in stops([f"break {path}:{line}", "continue"], lambda: compiled(X))
+        assert entry.code.co_filename == str(path)
+        line = line_of(path, "__compiled_fn")
+        assert f"{path}({line})double()" in stops([f"break {path}:{line}", "continue"], lambda: compiled(X))
+
+
+def test_a_breakpoint_behind_a_break_stops_in_the_file_of_what_goes_on(tmp_path):
+    compiled = framegraft.compile(doubles_and_tells, backend="eager")
+    with framegraft.debug(tmp_path):
+        compiled(X)
+        first, second = sorted(tmp_path.glob("*/transformed.py"))
+        commands = [f"break {path}:{line_of(path, '__compiled_fn')}" for path in (first, second)]
+        text = stops([*commands, "continue", "continue", "p tuple(y.shape)", "where"], lambda: compiled(X))
+    assert text.index(f"> {first}({line_of(first, '__compiled_fn')})") < text.index(f"> {second}({line_of(second, '__compiled_fn')})")
+    assert "(Pdb) (3, 3)" in text, text
 
 
 def test_code_from_a_file_stands_for_the_other(tmp_path):

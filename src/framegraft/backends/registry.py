@@ -110,8 +110,8 @@ def lookup_backend(backend: str | Compiler) -> Compiler:
     if found is None:
         names = sorted(_all_names())
         near = difflib.get_close_matches(backend, names, n=2)
-        offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-        raise InvalidBackend(f"no backend {backend!r}; {offer}There are {', '.join(names)}")
+        offer = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+        raise InvalidBackend(f"no backend {backend!r}{offer} There are {', '.join(names)}")
     if not callable(found):
         raise InvalidBackend(f"backend {backend!r} is {type(found).__name__}, which is not callable")
     with _lock:

@@ -118,7 +118,7 @@ static PyObject *code_of(FgEntry *e)
 {
     if (PyCode_Check(e->code))
         return e->code;
-    PyObject *maker = Py_NewRef(e->code), *made = fg_call_apart(maker, NULL, NULL);
+    PyObject *maker = Py_NewRef(e->code), *made = fg_call_quietly(maker, NULL, NULL);
     if (made && !PyCode_Check(made)) {
         PyErr_Format(PyExc_TypeError, "an entry's code must be a code object, not %.200s", Py_TYPE(made)->tp_name);
         Py_CLEAR(made);

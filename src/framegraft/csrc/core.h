@@ -114,6 +114,11 @@ PyObject *fg_call_apart(PyObject *callable, PyObject *first, PyObject *second);
 /* Ask miss(callee, args); a new Entry reference, NULL without an error for None. */
 FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssize_t n);
 
+/* -- debuggers (quiet.c) */
+PyObject *fg_set_quiet(PyObject *self, PyObject *fn);
+/* As fg_call_apart; a debugger sees only the program's own functions. */
+PyObject *fg_call_quietly(PyObject *callable, PyObject *first, PyObject *second);
+
 /* -- exceptions being handled (handled.c) */
 #ifdef FG_BLOCK_STACK
 PyObject *fg_handle(PyObject *self, PyObject *exception);

@@ -144,7 +144,7 @@ FgEntry *fg_ask(PyObject *miss, PyObject *callee, PyObject *const *args, Py_ssiz
         return NULL;
     for (Py_ssize_t i = 0; i < n; i++)
         PyTuple_SET_ITEM(tuple, i, Py_NewRef(args[i]));
-    PyObject *answer = fg_call_apart(miss, callee, tuple);
+    PyObject *answer = fg_call_quietly(miss, callee, tuple);
     Py_DECREF(tuple);
     if (answer == Py_None)
         Py_CLEAR(answer);

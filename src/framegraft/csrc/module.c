@@ -43,6 +43,7 @@ static PyMethodDef methods[] = {
     {"set_skip", fg_set_skip, METH_VARARGS, "set_skip(code, None, on): never capture this code object; with 2, nor what it calls."},
     {"is_skipped", fg_is_skipped, METH_O, "Whether a code object is never captured."},
     {"set_mode", fg_set_mode, METH_VARARGS, "set_mode(mode, ctx, miss) -> the old three; of this thread."},
+    {"set_quiet", fg_set_quiet, METH_O, "set_quiet(fn): fn(filename) tells files of which debuggers see nothing while a frame is captured."},
     {"get_mode", fg_get_mode, METH_NOARGS, "(mode, ctx, miss) of this thread."},
 #ifdef FG_BLOCK_STACK
     {"handle", fg_handle, METH_O, "The exception is being handled from now on; gives what was before."},

@@ -32,9 +32,14 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
         DecompileError: the code does something that no source compiles to, or that is not understood. What is returned
             was compiled again and compared with the original, instruction by instruction along every way, so it is never
             wrong silently.
+        TypeError: ``code`` is no function written in Python.
     """
     if not isinstance(code, CodeType):
-        code = code.__code__
+        found = getattr(code, "__code__", None)
+        if not isinstance(found, CodeType):
+            raise TypeError(f"decompile takes a function or method written in Python, or its code object, not {code!r:.80}; "
+                            "of a class or module, name a method")
+        code = found
     future = code.co_flags & _FUTURE
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
     for insts in untangled(code):

@@ -132,8 +132,10 @@ class Emitter(Pieces, Repeats):
         before = state.aliases.copy()
         inner = State(list(state.stack), Fixed(before))
         body, end = self.run(i, inner, where.inside(handler), entering or not self.is_structured)
-        if not body:
-            raise DecompileError("nothing is covered")
+        if not body:  # all that is covered moves values about, and cannot fail
+            if end is None or end[0] == i:
+                raise DecompileError("nothing is covered")
+            return end[0], State(end[1].stack, type(before)(end[1].aliases))
         caught, error = self.fresh("caught"), self.fresh("error")
         later = State([*below, *([ast.Constant(0)] if info.lasti else []), self.local(error)], before)
         keep = ast.Assign([ast.Name(error, STORE)], ast.Name(caught, LOAD), lineno=0)

@@ -48,7 +48,8 @@ class Operations(Assignments):
 
     def op_IMPORT_NAME(self, i: int, inst: Any, state: State, out: list) -> int:
         after = self.g.ops[i + 1]
-        is_statement = after.startswith("STORE_") or after in ("IMPORT_FROM", "INTRINSIC")
+        is_kept = after == "STORE_FAST" and passes_on(self.g.insts[i + 1].arg)
+        is_statement = after.startswith("STORE_") and not is_kept or after in ("IMPORT_FROM", "INTRINSIC")
         if is_statement and all(isinstance(item, (ast.Constant, ast.Tuple)) for item in state.stack[-2:]):
             self.flush(state, out, len(state.stack) - 2)
             RULES["IMPORT_NAME"](self, inst, state.stack, None)

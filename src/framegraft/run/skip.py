@@ -120,6 +120,10 @@ def is_library(path: str) -> bool:
     return path.startswith((*_TORCH, *_SELF, "<")) or path.startswith(_STDLIB) and "site-packages" not in path
 
 
+# What debuggers see nothing of while a frame is captured.
+_native.set_quiet(lambda path: is_library(path) or "site-packages" in path or "dist-packages" in path)
+
+
 def _computes(code: types.CodeType) -> bool:
     """Whether a function of torch.nn.modules may run in a model's forward pass; others build, print and save modules."""
     name = code.co_name

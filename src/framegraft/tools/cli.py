@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    Console(stderr=True, highlight=False).print(Text.assemble(("framegraft: ", "bold red"), text))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text.assemble(("framegraft: ", "bold red"), text))
     return code
 
 
@@ -121,8 +121,13 @@ def _explain(wanted: Any, console: Console) -> int:
     place, function = targets.split(wanted.target)
     if not function:
         raise targets.BadTarget(f"{wanted.target} names no function; write FILE:FUNCTION")
-    with program.in_place_of_torch_compile():
-        fn, scope = targets.load(place, function)
+    try:
+        with program.in_place_of_torch_compile():
+            fn, scope = targets.load(place, function)
+    except targets.LoadFailed as error:
+        if not isinstance(error.__cause__, (SystemExit, type(None))):
+            program.print_error(error.__cause__)
+        return _fail(str(error), 1)
     try:
         args, kwargs = eval(f"(lambda *args, **kwargs: (args, kwargs))({wanted.args})", {"torch": sys.modules["torch"], **scope})
     except Exception as error:
@@ -144,7 +149,10 @@ def _recording(text: str) -> frames.Recording:
     path = path / "frame.pkl" if path.is_dir() else path
     if not path.is_file():
         raise targets.BadTarget(f"there is no recording {path}")
-    return frames.load(path)
+    try:
+        return frames.load(path)
+    except FramegraftError as error:
+        raise targets.BadTarget(str(error)) from error
 
 
 def _minify(wanted: Any, console: Console) -> int:
@@ -152,6 +160,7 @@ def _minify(wanted: Any, console: Console) -> int:
     backend = wanted.backend or recorded.told["backend"]
     if backend not in list_backends(exclude_tags=()):
         raise targets.BadTarget(f"no backend is called {backend!r}; --backend names another, framegraft.minify takes functions, too")
+    program.check_output("--output", wanted.output)
     with Console(stderr=True).status("shrinking the graph"):
         found = recorded.call(lambda *args, **kwargs: minify(
             recorded.fn, *args, backend=backend, path=wanted.output, tolerance=wanted.tolerance, **kwargs))
@@ -162,6 +171,8 @@ def _minify(wanted: Any, console: Console) -> int:
 
 def _replay(wanted: Any, console: Console) -> int:
     recorded = _recording(wanted.recording)
+    if wanted.backend is not None:
+        program.check_backend(wanted.backend)
     told = recorded.told
     console.print(Text.assemble(("recorded: ", "dim"), f"{told['function']} ({told['filename']}:{told['line']})"))
     if told["error"]:

@@ -63,12 +63,15 @@ def minify(fn: Any, *args: Any, backend: Any, path: str | os.PathLike[str] = "fr
         tolerance: greatest difference between outputs that is no failure, relative to the greatest absolute value of each.
 
     Raises:
+        InvalidBackend: there is no such backend.
+        OSError: ``path`` cannot be written.
         FramegraftError: nothing is captured, or the backend does on every graph what eager mode does.
     """
+    compiler = lookup_backend(backend)
+    sources.writable(path)
     graphs = [(fn, list(args))] if isinstance(fn, GraphModule) else _captured(fn, args, kwargs)
     if not graphs:
         raise FramegraftError("no operation on tensors was captured")
-    compiler = lookup_backend(backend)
     for module, inputs in graphs:
         failure = failure_of(module, inputs, compiler, tolerance)
         if failure is not None:

@@ -23,8 +23,11 @@ from ..api import Context, compile, context_for
 from ..backends.registry import lookup_backend
 from ..bytecode.code import qualified_name
 from ..emit.resume import origin_of
+from ..errors import InvalidBackend
+from . import show
 from .report import Recorder
-from .targets import BadTarget
+from .sources import writable
+from .targets import BadTarget, existing_file
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,15 +50,23 @@ class Named(Context):
     def __init__(self, names: list[str], backend: str) -> None:
         super().__init__(context_for(backend, False, None).compiler, False, None)
         self._names = [(m, n) for m, _, n in (name.rpartition(":") for name in names)]
+        self._met: set[tuple[str, str]] = set()
 
     def miss(self, compiled: Any, args: tuple) -> Any:
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
         code = fn.__code__
         origin = origin_of(code)
-        if origin is code and not any(self._is(fn, qualified_name(origin), *name) for name in self._names):
-            _native.set_skip(code, self, True)
-            return None
+        if origin is code:
+            found = [name for name in self._names if self._is(fn, qualified_name(origin), *name)]
+            self._met.update(found)
+            if not found:
+                _native.set_skip(code, self, True)
+                return None
         return super().miss(compiled, args)
+
+    def unmet(self) -> list[str]:
+        """Names of functions that were not called."""
+        return [f"{module}:{name}" if module else name for module, name in self._names if (module, name) not in self._met]
 
     def _is(self, fn: Any, qualname: str, module: str, name: str) -> bool:
         if module and fn.__module__ != module and not (module.endswith(".py") and fn.__code__.co_filename.endswith(module)):
@@ -65,11 +76,18 @@ class Named(Context):
 
 def command(wanted: Any, console: Console) -> int:
     """Run the program; the exit code is the program's."""
-    if not wanted.module and not pathlib.Path(wanted.script).is_file():
-        raise BadTarget(f"there is no file {wanted.script}")
-    if wanted.module and not _module_exists(wanted.script):
+    if not wanted.module:
+        existing_file(wanted.script)
+    elif not _module_exists(wanted.script):
         raise BadTarget(f"there is no module {wanted.script}")
-    lookup_backend(wanted.backend)
+    for name in wanted.function:
+        if not name.rpartition(":")[2]:
+            raise BadTarget(f"--function {name!r} names no function; write NAME, CLASS.NAME or MODULE:NAME")
+    check_backend(wanted.backend)
+    if not wanted.no_report:
+        check_output("--output", _output(wanted))
+    if wanted.json not in (None, "-"):
+        check_output("--json", wanted.json)
     recorder = Recorder([wanted.script, *wanted.arguments])
     named = Named(wanted.function, wanted.backend) if wanted.function else None
     with in_place_of_torch_compile(), recorder:
@@ -82,10 +100,27 @@ def command(wanted: Any, console: Console) -> int:
         sys.stdout.write(json.dumps(data) + "\n")
     elif wanted.json:
         pathlib.Path(wanted.json).write_text(json.dumps(data))
+    for name in named.unmet() if named is not None else ():
+        errors.print(Text.assemble(("framegraft: ", "bold"), f"--function {name}: no function of that name was called"))
     if path is not None:
-        totals = data["totals"]
-        errors.print(Text.assemble(("framegraft: ", "bold"), f"{totals['graphs']} graphs, {totals['breaks']} breaks; report in {path}"))
+        graphs, breaks = show.count(data["totals"]["graphs"], "graph"), show.count(data["totals"]["breaks"], "break")
+        errors.print(Text.assemble(("framegraft: ", "bold"), f"{graphs}, {breaks}; report in {path}"))
     return code
+
+
+def check_backend(name: str) -> None:
+    try:
+        lookup_backend(name)
+    except InvalidBackend as error:
+        raise BadTarget(f"--backend: {error}") from error
+
+
+def check_output(option: str, path: str | pathlib.Path) -> None:
+    """Before the work rather than behind it: the file can be written."""
+    try:
+        writable(path)
+    except OSError as error:
+        raise BadTarget(f"{option} {path} cannot be written: {error.strerror}") from error
 
 
 @contextlib.contextmanager
@@ -141,10 +176,10 @@ def _run(wanted: Any, named: Named | None) -> int:
             runpy.run_path(wanted.script, run_name="__main__")
         return 0
     except SystemExit as stop:
-        if isinstance(stop.code, str):
-            sys.stderr.write(f"{stop.code}\n")
-            return 1
-        return stop.code or 0
+        if stop.code is None or isinstance(stop.code, int):
+            return int(stop.code or 0)
+        sys.stderr.write(f"{stop.code}\n")
+        return 1
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             return 130

@@ -269,6 +269,7 @@ class recording:  # noqa: N801 - used as a function
         self.recorder = Recorder(sys.argv)
 
     def __enter__(self) -> Recorder:
+        sources.writable(self.path)
         return self.recorder.__enter__()
 
     def __exit__(self, *exc_info: Any) -> None:
@@ -309,6 +310,7 @@ def snapshot() -> Recorder:
 def start_from_environment(folder: str) -> None:
     """FRAMEGRAFT_REPORT=folder: record the whole process and write a page and its data when it ends."""
     recorder = Recorder(sys.argv)
+    sources.writable(pathlib.Path(folder) / f"python_{os.getpid()}.html")
     recorder.__enter__()
 
     def finish() -> None:

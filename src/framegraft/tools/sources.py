@@ -8,6 +8,8 @@ import inspect
 import io
 import keyword
 import linecache
+import os
+import pathlib
 import re
 import textwrap
 from types import CodeType
@@ -30,6 +32,18 @@ def user_source(filename: str, line: int) -> tuple[str, int]:
     except (SyntaxError, IndentationError):
         block = lines[line - 1 : line]
     return "".join(block), line
+
+def writable(path: str | os.PathLike[str]) -> pathlib.Path:
+    """The absolute path; folders on the way are made. Raises OSError where no file can be written: before long work, not behind it."""
+    target = pathlib.Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    was_there = target.exists()
+    with target.open("ab"):
+        pass
+    if not was_there:
+        target.unlink()
+    return target
+
 
 def readable_code(code: CodeType, name: str = "") -> tuple[str, str]:
     """(source, "") or, where the decompiler refuses, (a disassembly as a comment, why it refused).
