@@ -86,7 +86,10 @@ def iterated(shape: Ints, tensors: Sequence[Any], numbers: bool) -> tuple[int, .
         tensors: the operands, in their order, on which methods do not dispatch.
         numbers: whether a number is among the operands: TensorIterator takes it for a tensor without dimensions.
     """
-    if all(t.shape == shape for t in tensors) and not (numbers and shape):
+    alike = all(t.shape == shape for t in tensors)
+    if alike and all(t.is_contiguous() for t in tensors) and 1 not in shape:
+        return contiguous(shape)  # what is below would find the same, at more cost
+    if alike and not (numbers and shape):
         if all(t.is_contiguous() for t in tensors):
             return contiguous(shape)
         if len(shape) == 4 and all(t.is_contiguous(memory_format=torch.channels_last) for t in tensors):
