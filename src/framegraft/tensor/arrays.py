@@ -88,6 +88,11 @@ def _like(fake: Any) -> Any:
     return torch.empty_strided(tuple(fake.shape), tuple(fake.stride()), dtype=fake.dtype).numpy()
 
 
+def _dtype(dtype: torch.dtype) -> Any:
+    """NumPy's dtype of arrays that share memory with tensors of ``dtype``; TypeError where there are none."""
+    return torch.empty(0, dtype=dtype).numpy().dtype
+
+
 class _AsTensor:
     """Accessor: the tensor that shares an array's memory; None where there is none, or where writing to it would be an error."""
 
@@ -134,7 +139,7 @@ def of_tensor(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variabl
         raise GraphBreak("tensor_item", "Tensor.numpy() of a subclass, or in a function given to torch")
     _describe([obj])
     try:
-        torch.empty(0, dtype=fake.dtype).numpy()
+        _dtype(fake.dtype)
     except TypeError:
         raise GraphBreak("numpy_call", f"NumPy has no {fake.dtype}") from None
     return ArrayVariable(_numpy().ndarray, obj)
@@ -236,7 +241,7 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     running.note_errors(tx.state, name, True)  # warnings may be errors
     made = running.run_node(tx, "call_function", numpy_op.operation(), [ListVariable(list(spelling.tensors)), constant(text)], {})
     assert isinstance(made, TensorVariable)
-    return ArrayVariable(type(torch.empty((), dtype=dtype).numpy()[()]) if scalar else _numpy().ndarray, made, fresh=not scalar)
+    return ArrayVariable(_dtype(dtype).type if scalar else _numpy().ndarray, made, fresh=not scalar)
 
 
 def _view(tx: Any, array: ArrayVariable, name: str, args: list) -> VariableTracker:
@@ -301,7 +306,7 @@ def _write(tx: Any, target: ArrayVariable, value: ArrayVariable, casting: str) -
     """``target[...] = value``"""
     if not target.fresh:
         raise GraphBreak("numpy_call", "an array from outside written to, or one that shares a tensor's memory")
-    dtypes = [torch.empty(0, dtype=tensor_of(tx, a).fake.dtype).numpy().dtype for a in (value, target)]
+    dtypes = [_dtype(tensor_of(tx, a).fake.dtype) for a in (value, target)]
     if not _numpy().can_cast(*dtypes, casting=casting):
         raise GraphBreak("raised_exception", f"a {dtypes[0]} written to an array of {dtypes[1]}")
     if dtypes[0] != dtypes[1] or value.scalar:
@@ -313,14 +318,14 @@ def _setitem(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableT
     key, value = (realize(a, tx.state) for a in args)
     fake = tensor_of(tx, obj).fake
     if isinstance(value, ConstantVariable) and type(value.value) in (int, float, bool):
-        value = call(tx, "array", [value, wrap_pinned(tx, torch.empty(0, dtype=fake.dtype).numpy().dtype)], {})
+        value = call(tx, "array", [value, wrap_pinned(tx, _dtype(fake.dtype))], {})
     if not isinstance(value, ArrayVariable) or not obj.fresh:
         raise GraphBreak("numpy_call", "an array written to, or what cannot be an item of one")
     if isinstance(key, ArrayVariable):
         mask = tensor_of(tx, key).fake
         if mask.dtype is not torch.bool or mask.shape != fake.shape or tensor_of(tx, value).fake.dim():
             raise GraphBreak("numpy_call", "an array indexed with an array of numbers")
-        chosen = call(tx, "array", [value, wrap_pinned(tx, torch.empty(0, dtype=fake.dtype).numpy().dtype)], {})
+        chosen = call(tx, "array", [value, wrap_pinned(tx, _dtype(fake.dtype))], {})
         _write(tx, obj, call(tx, "where", [key, chosen, obj], {}), "no")  # type: ignore[arg-type]
         return NONE
     part = _part(tx, obj, key)
@@ -400,7 +405,7 @@ def _getitem(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableT
     if all(numbers) and len(parts) == obj.tensor.fake.dim():  # type: ignore[union-attr] - one number, read out
         number = running.run_node(tx, "call_method", "clone", [part], {})
         assert isinstance(number, TensorVariable)
-        return ArrayVariable(type(torch.empty((), dtype=part.fake.dtype).numpy()[()]), number)
+        return ArrayVariable(_dtype(part.fake.dtype).type, number)
     plain = tuple(need_constant_deep(p) if isinstance(p, ConstantVariable) else slice(*map(need_constant_deep, p.items)) for p in parts)
     _check_strides(part, _like(obj.tensor.fake)[plain])  # type: ignore[union-attr]
     return obj.view(part)
@@ -432,7 +437,7 @@ def attribute(tx: Any, obj: ArrayVariable, name: str) -> VariableTracker | None:
     if name == "shape":
         return TupleVariable([constant(n) for n in fake.shape])
     if name == "dtype":
-        return wrap_pinned(tx, torch.empty(0, dtype=fake.dtype).numpy().dtype)
+        return wrap_pinned(tx, _dtype(fake.dtype))
     values = {"ndim": fake.dim(), "size": fake.numel(), "itemsize": fake.dtype.itemsize, "nbytes": fake.numel() * fake.dtype.itemsize}
     return constant(values[name])
 

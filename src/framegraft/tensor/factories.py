@@ -13,15 +13,13 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from .formats import broadcast, is_canonical, suggests_contiguous
-from .layouts import fresh_like, is_plain, made_like, with_defaults
+from .layouts import FLOATS, INTEGERS, fresh_like, is_plain, made_like, with_defaults
 from .twin import fresh
 
 aten = torch.ops.aten
 _CPU = torch.device("cpu")
-_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8)
-_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _COMPLEX = (torch.complex64, torch.complex128)
-_DTYPES = frozenset((*_INTEGERS, *_FLOATS, *_COMPLEX, torch.bool))
+_DTYPES = frozenset((*INTEGERS, *FLOATS, *_COMPLEX, torch.bool))
 _EXACT = 1 << 31  # numbers up to this are what they are in all the types that ATen computes lengths with
 
 
@@ -55,10 +53,10 @@ def holds(dtype: torch.dtype, value: Any) -> bool:
         return False
     if dtype is torch.bool or type(value) is bool:
         return True
-    if dtype in _INTEGERS:
+    if dtype in INTEGERS:
         limits = torch.iinfo(dtype)
         return limits.min <= value <= limits.max and abs(value) <= _EXACT
-    return dtype in _FLOATS and (math.isinf(value) or math.isnan(value) or abs(value) <= torch.finfo(dtype).max)
+    return dtype in FLOATS and (math.isinf(value) or math.isnan(value) or abs(value) <= torch.finfo(dtype).max)
 
 
 def _dtype_of(value: Any) -> torch.dtype:
@@ -82,10 +80,7 @@ def _full(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 
 def _scalar_tensor(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    dtype = kwargs.get("dtype")
-    if len(args) != 1 or dtype is None or not _is_ordinary(kwargs) or not holds(dtype, args[0]):
-        return NotImplemented
-    return fresh(mode, (), dtype, _CPU)
+    return _full(mode, ((), *args), kwargs) if kwargs.get("dtype") is not None else NotImplemented
 
 
 def _arange(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
@@ -113,15 +108,13 @@ def _new_full(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 def _like(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     """empty_like(), on which the others build, and ``_to_copy``: a tensor without gaps keeps its strides."""
-    source, form = args[0], kwargs.get("memory_format")
+    source = args[0]
     if len(args) != 1 or not is_plain(mode, source) or not _is_ordinary(kwargs, "memory_format", "non_blocking"):
         return NotImplemented
     dtype = kwargs.get("dtype") or source.dtype
     if source.is_conj() or source.is_neg() or source.dtype.is_complex and not dtype.is_complex:
         return NotImplemented
-    if form is torch.contiguous_format:
-        return fresh(mode, source.shape, dtype, _CPU)
-    return made_like(mode, source, dtype) if form in (None, torch.preserve_format) else NotImplemented
+    return made_like(mode, source, dtype, kwargs.get("memory_format"))
 
 
 def _full_like(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
@@ -293,7 +286,7 @@ def _random(rule: Any) -> Any:
 
     def drawn(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         found = rule(mode, args, kwargs) if kwargs.get("generator") is None else NotImplemented
-        if type(found) is FakeTensor and found.dtype not in _FLOATS:
+        if type(found) is FakeTensor and found.dtype not in FLOATS:
             return NotImplemented
         mode.random |= found is not NotImplemented
         return found
@@ -305,7 +298,7 @@ def _dropout(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     """native_dropout: (output, mask)"""
     if kwargs or len(args) != 3 or type(args[1]) not in (int, float) or not 0 <= args[1] <= 1 or not is_plain(mode, args[0]):
         return NotImplemented
-    if args[0].dtype not in _FLOATS or not args[0].numel() or args[2] is False or not is_canonical(args[0]):
+    if args[0].dtype not in FLOATS or not args[0].numel() or args[2] is False or not is_canonical(args[0]):
         return NotImplemented
     return made_like(mode, args[0], args[0].dtype), made_like(mode, args[0], torch.bool)
 

@@ -74,7 +74,7 @@ def _is_channels_last(shape: Ints, strides: Ints) -> bool:
             return False
         if d == 0 and least == strides[1]:
             return False
-        least = strides[d] * max(shape[d], 1) if shape[d] > 1 else strides[d]
+        least = strides[d] * shape[d]
     return True
 
 
@@ -87,11 +87,9 @@ def iterated(shape: Ints, tensors: Sequence[Any], numbers: bool) -> tuple[int, .
         numbers: whether a number is among the operands: TensorIterator takes it for a tensor without dimensions.
     """
     alike = all(t.shape == shape for t in tensors)
-    if alike and all(t.is_contiguous() for t in tensors) and 1 not in shape:
-        return contiguous(shape)  # what is below would find the same, at more cost
-    if alike and not (numbers and shape):
-        if all(t.is_contiguous() for t in tensors):
-            return contiguous(shape)
+    if alike and (not numbers or 1 not in shape) and all(t.is_contiguous() for t in tensors):
+        return contiguous(shape)
+    if alike and not numbers:
         if len(shape) == 4 and all(t.is_contiguous(memory_format=torch.channels_last) for t in tensors):
             _, c, h, w = shape
             return (h * w * c, 1, w * c, c)
@@ -132,8 +130,6 @@ def _permuted(shape: Ints, operands: list[Ints]) -> tuple[int, ...]:
                 at = before
             elif comparison < 0:
                 break
-    if order == list(reversed(range(len(shape)))):
-        return contiguous(shape)
     strides, count = [0] * len(shape), 1
     for d in order:
         strides[d] = count

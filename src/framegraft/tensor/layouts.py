@@ -19,6 +19,7 @@ from .twin import fresh, twin
 aten = torch.ops.aten
 _NUMBERS = frozenset((int, bool, float, type(None)))
 FLOATS = frozenset((torch.float32, torch.float64, torch.float16, torch.bfloat16))
+INTEGERS = frozenset((torch.int8, torch.int16, torch.int32, torch.int64, torch.uint8))
 
 
 def is_sized(mode: Any, value: Any) -> bool:
@@ -63,8 +64,12 @@ def with_defaults(args: tuple[Any, ...], *defaults: Any) -> Any:
     return (*args, *defaults[len(args) - 1 :])
 
 
-def made_like(mode: Any, source: FakeTensor, dtype: torch.dtype) -> FakeTensor:
-    """With the shape and the order of dimensions of ``source``: empty_like (TensorFactories.cpp)."""
+def made_like(mode: Any, source: FakeTensor, dtype: torch.dtype, form: torch.memory_format | None = None) -> Any:
+    """With the shape of ``source``, and its order of dimensions unless ``form`` says otherwise: empty_like (TensorFactories.cpp)."""
+    if form is torch.contiguous_format:
+        return fresh(mode, source.shape, dtype, source.fake_device)
+    if form not in (None, torch.preserve_format):
+        return NotImplemented
     with no_dispatch():
         strides = preserved(source.shape, source.stride())
         return twin(mode, torch.empty_strided(source.shape, strides, dtype=dtype, device="meta"), source.fake_device)
@@ -101,12 +106,10 @@ def _addmm(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 
 def _clone(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
-    source, form = args[0], kwargs.get("memory_format")
+    source = args[0]
     if len(args) != 1 or not is_plain(mode, source) or set(kwargs) - {"memory_format"} or source.is_conj() or source.is_neg():
         return NotImplemented
-    if form is torch.contiguous_format:
-        return fresh_like(mode, source.shape, source)
-    return made_like(mode, source, source.dtype) if form in (None, torch.preserve_format) else NotImplemented
+    return made_like(mode, source, source.dtype, kwargs.get("memory_format"))
 
 
 def _softmax(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
@@ -127,6 +130,11 @@ def _embedding(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     return fresh_like(mode, (*indices.shape, weight.shape[1]), weight)
 
 
+def windows(size: int, kernel: int, stride: int, padding: int, dilation: int, rest: int = 0) -> int:
+    """How often a kernel fits; ``rest``: so many elements may be missing for the last one."""
+    return (size + 2 * padding - dilation * (kernel - 1) - 1 + rest) // stride + 1
+
+
 def _convolution(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     if kwargs or len(args) != 9 or type(args[1]) is not FakeTensor:
         return NotImplemented
@@ -144,8 +152,7 @@ def _convolution(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
         return NotImplemented
     if not is_canonical(source) or not is_canonical(weight) or not source.numel() or not weight.numel():
         return NotImplemented
-    sizes = [(n + 2 * p - d * (k - 1) - 1) // s + 1
-             for n, k, s, p, d in zip(source.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)]
+    sizes = list(map(windows, source.shape[2:], weight.shape[2:], stride, padding, dilation))
     if min(sizes) <= 0:
         return NotImplemented
     return fresh_like(mode, (source.shape[0], weight.shape[0], *sizes), source)

@@ -13,7 +13,7 @@ from torch.autograd.graph import increment_version
 from torch.utils._mode_utils import no_dispatch
 
 from .formats import is_canonical, same
-from .layouts import FLOATS, fresh_like, is_plain, is_sized, with_defaults
+from .layouts import FLOATS, fresh_like, is_plain, is_sized, windows, with_defaults
 from .twin import fresh, twin
 
 aten = torch.ops.aten
@@ -120,7 +120,7 @@ def _pooled(source: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, 
         return None
     sizes = []
     for n, k, s, p, d in zip(source.shape[2:], kernel, stride, padding, dilation, strict=True):
-        size = (n + 2 * p - d * (k - 1) - 1 + (s - 1 if ceil else 0)) // s + 1
+        size = windows(n, k, s, p, d, s - 1 if ceil else 0)
         sizes.append(size - (ceil and (size - 1) * s >= n + p))  # the last window starts inside
     return [*source.shape[:2], *sizes] if min(sizes) > 0 else None
 

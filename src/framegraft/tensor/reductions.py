@@ -8,11 +8,11 @@ from typing import Any
 import torch
 
 from .formats import is_canonical
-from .layouts import FLOATS, fresh_like, is_plain, is_sized
+from .layouts import FLOATS, INTEGERS, fresh_like, is_plain, is_sized
 from .twin import fresh
 
 aten = torch.ops.aten
-_INTEGERS = frozenset((torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64))
+_WHOLE = INTEGERS | {torch.bool}
 _Dtype = Callable[[torch.dtype], torch.dtype | None]
 
 
@@ -52,7 +52,7 @@ def _logsumexp(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
 
 
 def _summed(dtype: torch.dtype) -> torch.dtype | None:
-    return dtype if dtype in FLOATS else torch.int64 if dtype in _INTEGERS else None
+    return dtype if dtype in FLOATS else torch.int64 if dtype in _WHOLE else None
 
 
 def _floats(dtype: torch.dtype) -> torch.dtype | None:
@@ -60,7 +60,7 @@ def _floats(dtype: torch.dtype) -> torch.dtype | None:
 
 
 def _own(dtype: torch.dtype) -> torch.dtype | None:
-    return dtype if dtype in FLOATS or dtype in _INTEGERS else None
+    return dtype if dtype in FLOATS or dtype in _WHOLE else None
 
 
 def _truth(dtype: torch.dtype) -> torch.dtype | None:
