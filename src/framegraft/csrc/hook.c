@@ -178,11 +178,8 @@ PyObject *fg_call_giving(PyFunctionObject *fn, PyObject *const *args, size_t nar
     return result;
 }
 
-/* The frame has references of its own by now, so that none of these is the last. */
-static void take_over(void)
+void fg_hand_over(const FgGift *gift)
 {
-    const FgGift *gift = giving.gift;
-    giving.code = NULL;
     for (int s = 0; s < gift->n; s++) {
         const FgSpan *span = &gift->spans[s];
         for (Py_ssize_t i = 0; i < span->n; i++) {
@@ -191,6 +188,14 @@ static void take_over(void)
             Py_XDECREF(given);
         }
     }
+}
+
+/* The frame has references of its own by now, so that none of these is the last. */
+static void take_over(void)
+{
+    const FgGift *gift = giving.gift;
+    giving.code = NULL;
+    fg_hand_over(gift);
 }
 
 /* A frame that is not captured, nor is what it calls. */
