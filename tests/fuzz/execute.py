@@ -110,6 +110,7 @@ def one_call(module: types.ModuleType, call: Callable, args: list, lines: bool) 
             end: tuple[str, Any] = ("returned", call(*args))
         except Exception as error:
             end, trace = ("raised", error), lines_of(error, "fuzzed") if lines else ()
+            error.__traceback__ = None  # it leads to this frame, and so to the error: the garbage collector would tell when frames end
             if isinstance(error, framegraft.errors.FramegraftError):
                 raise
     state = {k: v for k, v in vars(module).items() if k.startswith("G_")}

@@ -150,6 +150,45 @@ def test_delete_cell(x):
     return a
 
 
+@differential(lambda: (torch.ones(3), [1, 2, 3]))
+def test_delete_cell_that_is_empty_by_then(x, items):
+    v, seen = x, []
+
+    def g():
+        return v
+
+    for i in items:
+        try:
+            x = x + i
+            del v
+        except NameError as error:
+            seen.append(str(error))
+    try:
+        return g()
+    except NameError as error:
+        return x, seen, str(error)
+
+
+@differential(lambda: (torch.ones(3), [1, 2, 3, 4]))
+def test_cell_that_is_empty_every_other_time(x, items):
+    v, seen = x, []
+
+    def g():
+        return v
+
+    for i in items:
+        try:
+            x = x + i
+            x = x * v
+            if i % 2:
+                del v
+        except NameError as error:
+            seen.append(str(error))
+            v = x * 2
+            x = g()
+    return x, seen
+
+
 @differential(build=True)
 def test_cell_with_container():
     seen = {"calls": 0, "last": None}

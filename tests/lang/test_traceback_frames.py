@@ -1,5 +1,6 @@
 """Tracebacks name each of the program's frames, though a break has interrupted some of them."""
 
+import contextlib
 import traceback
 
 import pytest
@@ -116,6 +117,109 @@ def test_every_frame_is_named(how, force):
     with config.patch(force_break_at=force):
         compiled = framegraft.compile(main, backend="eager")
         assert [ending(compiled, how) for _ in range(3)] == [expected] * 3
+
+
+@contextlib.contextmanager
+def noted(x):
+    try:
+        yield x + 1
+    finally:
+        seen.append("left")
+
+
+def through_a_manager(x):
+    with noted(x) as y:
+        seen.append(y.shape)
+        raise ValueError("through")
+
+
+def through_two_managers(x):
+    with noted(x) as y:
+        with noted(y) as z:
+            raise ValueError(z.shape)
+
+
+def again(error):
+    raise error
+
+
+def raised_in_between(x):
+    try:
+        raise ValueError("one")
+    except ValueError as error:
+        try:
+            again(error)
+        except ValueError:
+            seen.append(x.shape)
+        raise
+
+
+def throws_what_it_handles(x):
+    try:
+        raise ValueError("one")
+    except ValueError:
+        with contextlib.suppress(KeyError):
+            through_a_manager(x)
+        raise
+
+
+def handles(x):
+    try:
+        yield x
+    except ValueError:
+        yield x + 1
+        raise
+
+
+def a_generator_that_handles(x):
+    waiting = handles(x)
+    next(waiting)
+    try:
+        try:
+            raise ValueError("into")
+        except ValueError as error:
+            x = waiting.throw(error)
+            again(error)
+    except ValueError as error:
+        seen.append(frames_of(error))
+    x = x * 2
+    next(waiting)
+
+
+def links(trace):
+    found = []
+    while trace is not None:
+        found.append((trace.tb_frame.f_code.co_name, trace.tb_lineno))
+        trace = trace.tb_next
+    return found
+
+
+def keeps_a_traceback(x):
+    try:
+        raise ValueError("one")
+    except ValueError as error:
+        kept = [error.__traceback__]
+        try:
+            again(error)
+        except ValueError as other:
+            kept.append(other.__traceback__)
+            other.__traceback__ = kept[0]
+            kept.append(other.__traceback__)
+    x = x + 1
+    seen.extend(map(links, kept))
+    return x
+
+
+@pytest.mark.own_code
+@pytest.mark.parametrize("how", [through_a_manager, through_two_managers, raised_in_between, throws_what_it_handles,
+                                 a_generator_that_handles, keeps_a_traceback])
+def test_a_traceback_that_has_grown(how):
+    expected = ending(main, how)
+    for force in [None, *range(75)]:
+        framegraft.reset()
+        with config.patch(force_break_at=force):
+            compiled = framegraft.compile(main, backend="eager")
+            assert [(force, ending(compiled, how)) for _ in range(2)] == [(force, expected)] * 2
 
 
 def test_modules_are_named():

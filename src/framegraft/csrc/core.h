@@ -126,6 +126,7 @@ PyObject *fg_handle(PyObject *self, PyObject *exception);
 PyObject *fg_unhandle(PyObject *self, PyObject *before);
 PyObject *fg_as_three(PyObject *self, PyObject *exception);
 PyObject *fg_as_handled(PyObject *self, PyObject *exception);
+PyObject *fg_set_handled_traceback(PyObject *self, PyObject *trace);
 PyObject *fg_load_cell(PyObject *self, PyObject *args);
 #endif
 

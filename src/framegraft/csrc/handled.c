@@ -2,30 +2,54 @@
 #include "core.h"
 #ifdef FG_BLOCK_STACK
 
-/* -> the exception that was being handled before, or None */
+/* NULL: none is handled */
+static void set_handled(PyObject *exception, PyObject *trace)
+{
+    _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
+    PyObject *old_type = item->exc_type, *old_value = item->exc_value, *old_trace = item->exc_traceback;
+    item->exc_type = exception ? Py_NewRef((PyObject *)Py_TYPE(exception)) : NULL;
+    item->exc_value = Py_XNewRef(exception);
+    item->exc_traceback = exception ? Py_XNewRef(trace) : NULL;
+    Py_XDECREF(old_type);
+    Py_XDECREF(old_value);
+    Py_XDECREF(old_trace);
+}
+
+/* -> what unhandle() takes: the exception that was being handled before, with the traceback that its handler got; or None */
 PyObject *fg_handle(PyObject *self, PyObject *exception)
 {
     if (!PyExceptionInstance_Check(exception)) {
         PyErr_Format(PyExc_TypeError, "exception must be one, not %.200s", Py_TYPE(exception)->tp_name);
         return NULL;
     }
-    PyObject *before = PyThreadState_Get()->exc_info->exc_value;
-    Py_XINCREF(before);
-    fg_unhandle(self, exception);
-    return before ? before : Py_NewRef(Py_None);
+    _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
+    PyObject *before = item->exc_value, *kept = item->exc_traceback;
+    before = !before || before == Py_None ? Py_NewRef(Py_None) : PyTuple_Pack(2, before, kept ? kept : Py_None);
+    if (!before)
+        return NULL;
+    PyObject *trace = PyException_GetTraceback(exception);
+    set_handled(exception, trace);
+    Py_XDECREF(trace);
+    return before;
 }
 
 PyObject *fg_unhandle(PyObject *self, PyObject *before)
 {
-    bool none = !PyExceptionInstance_Check(before);
-    _PyErr_StackItem *item = PyThreadState_Get()->exc_info;
-    PyObject *type = item->exc_type, *value = item->exc_value, *trace = item->exc_traceback;
-    item->exc_type = none ? NULL : Py_NewRef((PyObject *)Py_TYPE(before));
-    item->exc_value = none ? NULL : Py_NewRef(before);
-    item->exc_traceback = none ? NULL : PyException_GetTraceback(before);
-    Py_XDECREF(type);
-    Py_XDECREF(value);
-    Py_XDECREF(trace);
+    if (before == Py_None)
+        set_handled(NULL, NULL);
+    else if (PyTuple_CheckExact(before) && PyTuple_GET_SIZE(before) == 2)
+        set_handled(PyTuple_GET_ITEM(before, 0), PyTuple_GET_ITEM(before, 1));
+    else
+        return PyErr_Format(PyExc_TypeError, "not from handle(): %.200s", Py_TYPE(before)->tp_name);
+    Py_RETURN_NONE;
+}
+
+PyObject *fg_set_handled_traceback(PyObject *self, PyObject *trace)
+{
+    PyObject *exception = PyThreadState_Get()->exc_info->exc_value;
+    Py_XINCREF(exception);
+    set_handled(exception, trace);
+    Py_XDECREF(exception);
     Py_RETURN_NONE;
 }
 

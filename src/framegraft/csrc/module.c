@@ -50,6 +50,7 @@ static PyMethodDef methods[] = {
     {"unhandle", fg_unhandle, METH_O, "Back to what handle() gave."},
     {"as_three", fg_as_three, METH_O, "(type, value, traceback) of an exception."},
     {"as_handled", fg_as_handled, METH_O, "The same of the exception being handled, with the traceback that its handler got."},
+    {"set_handled_traceback", fg_set_handled_traceback, METH_O, "The exception being handled goes on with it if it is raised again."},
     {"load_cell", fg_load_cell, METH_VARARGS, "load_cell(cell, name): what is in it, or an UnboundLocalError."},
 #endif
     {NULL, NULL, 0, NULL}};

@@ -24,10 +24,20 @@ def new_exception(cls: type[BaseException], args: tuple, attrs: dict, cause: Any
             init(made, *args)
             break
     complete_exception(made, attrs, cause, sys.exc_info()[1] if context is MISSING and trace else context)
-    here = sys._getframe(1)
-    for code, line in trace:  # the interpreter relies on a caught exception having a traceback
-        frame = here if code is None else Function.of(code).frame()
-        BaseException.__setattr__(made, "__traceback__", types.TracebackType(made.__traceback__, frame, -1, line))
+    if trace:  # the interpreter relies on a caught exception having a traceback
+        BaseException.__setattr__(made, "__traceback__", _links(trace, sys._getframe(1)))
+    return made
+
+
+def new_traceback(trace: tuple) -> types.TracebackType | None:
+    """Called by transformed code: one that an exception had before it got another; ``trace`` as in ``new_exception``."""
+    return _links(trace, sys._getframe(1))
+
+
+def _links(trace: tuple, here: types.FrameType) -> types.TracebackType | None:
+    made = None
+    for code, line in trace:
+        made = types.TracebackType(made, here if code is None else Function.of(code).frame(), -1, line)
     return made
 
 

@@ -30,7 +30,7 @@ from ..semantics.getters import GetterVariable
 from ..tensor.arrays import ArrayVariable
 from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
-from .made import complete_exception, new_exception, new_function
+from .made import complete_exception, new_exception, new_function, new_traceback
 
 GENERIC_DICT = GenericGetter("__dict__")
 
@@ -252,8 +252,21 @@ def _super(cg: Codegen, t: SuperVariable) -> None:
 
 @builds(TracebackVariable)
 def _traceback(cg: Codegen, t: TracebackVariable) -> None:
-    cg.load(t.of)
-    cg.op("LOAD_ATTR", "__traceback__")
+    now = getattr(t.of, "trace", t.trace)
+    if now[: len(t.trace)] == t.trace:
+        cg.load(t.of)
+        cg.op("LOAD_ATTR", "__traceback__")
+        for _ in now[len(t.trace) :]:  # links that it has got since
+            cg.op("LOAD_ATTR", "tb_next")
+    else:  # the exception was given another one
+        cg.load_object(new_traceback)
+        _trace(cg, t.trace)
+        cg.call(1)
+
+
+def _trace(cg: Codegen, trace: list[tuple[Any, int]]) -> None:
+    root = cg.state.root.code
+    cg.op("LOAD_CONST", tuple((None if code is root else code, line) for code, line in trace))
 
 
 @builds(ExceptionVariable)
@@ -271,8 +284,7 @@ def _exception(cg: Codegen, t: ExceptionVariable) -> None:
         cg.load_object(MISSING)
     else:
         _references(cg, t)
-    root = cg.state.root.code
-    cg.op("LOAD_CONST", tuple((None if code is root else code, line) for code, line in t.trace))
+    _trace(cg, t.trace)
     cg.call(6)
     cg.store_temp(t)
     if cyclic:

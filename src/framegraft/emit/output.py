@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from .. import _native
 from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
@@ -15,7 +16,7 @@ from ..interp.unwind import PreviousException
 from ..interp.words import unbound_error
 from ..model.source import Source, instr
 from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
-from ..semantics import iteration
+from ..semantics import core, iteration
 from ..tensor.modes import Modes
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
@@ -194,9 +195,11 @@ class Segment:
     def _run_instruction(self, part: Part, inst: Instruction) -> int:
         """The root frame runs the instruction that broke the graph itself. Returns where in the code its rest begins."""
         cg, depth, bound = self.cg, len(part.frame.stack), part.bound
+        first = len(cg.out)
         copy = self._executable(inst)
         copy.positions = inst.positions
         cg.emit(copy)
+        covered = cg.out[first:]
         if inst.op == "STORE_FAST":
             bound.add(inst.arg)
             if inst.arg not in part.ending and lifetimes.tells_its_end(part.frame.stack[-1]):
@@ -217,7 +220,8 @@ class Segment:
             mark = len(cg.out)
             self._handle(part, inst.handler)
             cg.op("RETURN_VALUE")
-            copy.handler = ExceptionHandler(cg.out[mark], inst.handler.depth, inst.handler.lasti)
+            for part_of_it in covered:
+                part_of_it.handler = ExceptionHandler(cg.out[mark], inst.handler.depth, inst.handler.lasti)
         return begin
 
     def _executable(self, inst: Instruction) -> Instruction:
@@ -225,8 +229,8 @@ class Segment:
         cg = self.cg
         copy = instr(inst.op, inst.arg)
         if inst.op in ("LOAD_DEREF", "STORE_DEREF", "DELETE_DEREF", "LOAD_CLOSURE") and inst.arg not in self.root.code.co_freevars:
-            cell = self.root.cells[inst.arg]
-            if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and cell.contents is MISSING:
+            # With a guard: neither operation on the attribute does what the instruction does to an empty cell.
+            if inst.op in ("LOAD_DEREF", "DELETE_DEREF") and core.cell_contents(self.root, self.root.cells[inst.arg]) is MISSING:
                 cg.load_object(raise_unbound)
                 cg.op("LOAD_CONST", inst.arg)
                 cg.op("LOAD_CONST", inst.arg in origin_of(self.root.code).co_freevars)
@@ -426,6 +430,12 @@ class Segment:
                 # Handling the exception for real, so that sys.exc_info() and POP_EXCEPT agree.
                 cg.load(item.current)
                 cg.op("PUSH_EXC_INFO")
+                earlier = item.earlier_traceback()
+                if earlier is not None:
+                    cg.load_object(_native.set_handled_traceback)
+                    cg.load(earlier)
+                    cg.call(1)
+                    cg.op("POP_TOP")
                 follows = stack[index + 1] if index + 1 < len(stack) else None
                 if follows is item.current:
                     index += 1

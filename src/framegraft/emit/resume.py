@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
+from .. import _native
 from ..bytecode.code import parameter_count, qualified_name
 from ..bytecode.encode import encode
 from ..bytecode.flow import live_locals, perhaps_bound, remove_unreachable, stored_later
@@ -25,7 +26,7 @@ _REPLACED: dict[int, list[frozenset[str]]] = {}
 
 _AGAIN: dict[int, Instruction] = {}  # id(resume code) -> its first instruction, where a graph has been broken already
 
-STACK, CELL = "___stack", "___cell_"
+STACK, CELL, TRACE = "___stack", "___cell_", "___trace"
 
 
 def breaks_again(code: CodeType, inst: Instruction) -> bool:
@@ -193,13 +194,16 @@ class Suspended:
         self.handled = tuple(
             (i, i + 1 < len(self.stack) and self.stack[i + 1] is item.current)
             for i, item in enumerate(self.stack) if isinstance(item, PreviousException) and item.active)
+        earlier = {i: self.stack[i].earlier_traceback() for i, _ in self.handled}
+        traces = {i: trace for i, trace in earlier.items() if trace is not None}
         # Variables of functions around stay free ones: what is said of one without a value depends on that.
         self.free = [c for c in frame.cells if c in origin_of(self.code).co_freevars]
         self.cells = [c for c in frame.cells if c not in self.free]
-        self.argnames = [*(f"{STACK}{i}" for i in range(len(self.stack))), *(CELL + c for c in self.cells), *names]
+        self.argnames = [*(f"{STACK}{i}" for i in range(len(self.stack))), *(f"{TRACE}{i}" for i in traces),
+                         *(CELL + c for c in self.cells), *names]
         values = [item.current if isinstance(item, PreviousException) and item.active else item for item in self.stack]
         self.values: list[VariableTracker] = [
-            *(NONE if isinstance(v, PreviousException) else v for v in values), *(frame.cells[c] for c in self.cells),
+            *(NONE if isinstance(v, PreviousException) else v for v in values), *traces.values(), *(frame.cells[c] for c in self.cells),
             *(frame.locals[n] for n in names), *(frame.cells[c] for c in self.free)]
         self.started = started
 
@@ -223,6 +227,9 @@ class Suspended:
             prologue += _moved(f"{STACK}{i}")
             if i in handled:
                 prologue.append(instr("PUSH_EXC_INFO"))
+                if f"{TRACE}{i}" in self.argnames:
+                    prologue += [instr("LOAD_CONST", _native.set_handled_traceback), *_moved(f"{TRACE}{i}"), instr("CALL", (1, ())),
+                                 instr("POP_TOP")]
                 skip = i + 1 if handled[i] else -1
                 if not handled[i]:
                     prologue.append(instr("POP_TOP"))

@@ -39,6 +39,14 @@ class PreviousException(VariableTracker):
         self.active = True
         self.source = None
 
+    def earlier_traceback(self) -> TracebackVariable | None:
+        """The one that CPython keeps for raising the exception again, where the exception has another one by now."""
+        if not VERSION.keeps_tracebacks or not isinstance(self.current, ExceptionVariable) or self.current.trace == self.trace:
+            return None
+        made = TracebackVariable(self.current)
+        made.trace = list(self.trace)
+        return made
+
 
 @rule("RAISE_VARARGS")
 def raise_varargs(tx: Tx, inst: Instruction) -> None:
