@@ -110,7 +110,6 @@ def one_call(module: types.ModuleType, call: Callable, args: list, lines: bool) 
             end: tuple[str, Any] = ("returned", call(*args))
         except Exception as error:
             end, trace = ("raised", error), lines_of(error, "fuzzed") if lines else ()
-            error.__traceback__ = None  # it leads to this frame, and so to the error: the garbage collector would tell when frames end
             if isinstance(error, framegraft.errors.FramegraftError):
                 raise
     state = {k: v for k, v in vars(module).items() if k.startswith("G_")}
@@ -120,6 +119,7 @@ def one_call(module: types.ModuleType, call: Callable, args: list, lines: bool) 
     snapshot = Snapshot()
     seen = snapshot((end, args, state, module.notes, plain))
     rest = snapshot(escaped([end[1], module.G_list]))
+    del end, snapshot  # tracebacks lead to this frame: the garbage collector would decide when the program's frames end
     return seen, out.getvalue(), trace, global_state(), rest
 
 

@@ -395,3 +395,110 @@ def test_a_capture_lets_go_of_arguments_at_once():
             assert log == ["first", "second"], n
     finally:
         gc.enable()
+
+
+class Ended(StopIteration):
+    pass
+
+
+class Ends:
+    """An iterator that tells why it has no items."""
+
+    def __init__(self, kind):
+        self.kind = kind
+
+    def __iter__(self):
+        return self
+
+    def __await__(self):
+        return self
+
+    def __next__(self):
+        raise self.kind(5)
+
+    def send(self, value):
+        raise self.kind(value)
+
+
+def ends(value):
+    raise StopIteration(value)
+
+
+def told(call):
+    try:
+        return call()
+    except StopIteration as error:
+        return type(error).__name__, error.args, error.value
+
+
+@differential(lambda: (torch.ones(2),))
+def test_a_stop_iteration_of_the_programs_own_is_handed_on(x):
+    seen = []
+    for kind in (StopIteration, Ended):
+        seen.append(told(lambda: next(Ends(kind))))
+        seen.append(told(lambda: next(enumerate(Ends(kind)))))
+        seen.append(told(lambda: next(zip([1], Ends(kind)))))
+        seen.append(told(lambda: map(ends, [kind]).__next__()))
+        seen.append(next(Ends(kind), "default"))
+    return x + 1, seen
+
+
+@differential(lambda: (torch.ones(2),))
+def test_what_yield_from_gets_of_an_iterator_of_the_programs_own(x):
+    def outer(kind):
+        got = yield from Ends(kind)
+        yield got
+        sends = Sends()
+        yield (yield from sends)
+
+    class Sends(Ends):
+        def __init__(self):
+            self.kind = Ended
+
+        def __next__(self):
+            return 7
+
+    async def awaits(kind):
+        return await Ends(kind)
+
+    seen = []
+    for kind in (StopIteration, Ended):
+        generator = outer(kind)
+        seen += [next(generator), next(generator), generator.send(8)]
+        seen.append(told(lambda: awaits(kind).send(None)))
+    return x + 1, seen
+
+
+@differential(lambda: (torch.ones(2),))
+def test_functions_that_end_an_iteration(x):
+    try:
+        items = list(map(ends, [1, 2]))
+        more = [*filter(ends, [1])], tuple(zip([1], map(ends, [2]), strict=False)), sum(map(ends, [3])), any(map(ends, [4]))
+        for _ in map(ends, [5]):
+            x = x * 2
+        first, *rest = [1, *map(ends, [6])]
+        list(zip([1], map(ends, [7]), strict=True))
+    except ValueError as error:
+        return x, items, more, first, rest, str(error)
+    return x
+
+
+@differential(lambda: (torch.ones(2),))
+def test_the_context_of_a_stop_iteration_that_was_thrown(x):
+    def thrown():
+        return (_ for _ in ()).throw(StopIteration)
+
+    class Throws:
+        def __next__(self):
+            return thrown()
+
+    seen = []
+    for _ in range(2):
+        try:
+            try:
+                raise ArithmeticError(1)
+            finally:
+                next(Throws())
+        except (StopIteration, RuntimeError) as error:
+            seen.append((type(error).__name__, type(error.__context__).__name__))
+    return x + 1, seen

@@ -485,7 +485,15 @@ def send(tx: Any, receiver: VariableTracker, value: VariableTracker) -> tuple[bo
     """SEND: (True, result) when the receiver is exhausted, else (False, yielded)."""
     if type(receiver) is GeneratorVariable:
         return iteration.resume(tx, receiver, value)
-    if not (isinstance(value, ConstantVariable) and value.value is None):  # not all iterators have send()
-        return False, realize(call(tx, attributes.get_attr(tx, receiver, "send"), [value], {}), tx.state)
-    item = iteration.next_item(tx, receiver)
+    try:
+        if not (isinstance(value, ConstantVariable) and value.value is None):  # not all iterators have send()
+            return False, realize(call(tx, attributes.get_attr(tx, receiver, "send"), [value], {}), tx.state)
+        item = iteration.advance(tx, receiver)
+    except UserRaise as raised:
+        if not iteration.stops(raised):
+            raise
+        error = raised.value
+        if lookup.mro_lookup(tx, error.python_type(), "value") is not StopIteration.__dict__["value"]:
+            raise GraphBreak("unsupported_iterator", "a StopIteration with a value of its own kind") from None
+        return True, realize(attributes.get_attr(tx, error, "value"), tx.state)
     return (True, NONE) if item is None else (False, item)

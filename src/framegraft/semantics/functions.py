@@ -90,7 +90,12 @@ def handle_next(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     else:
         if not isinstance(args[0], iteration.ITERATORS) and attributes.special_method(tx, args[0], "__next__") is None:
             raise UserRaise(user_error(TypeError, f"'{type_name(args[0].python_type())}' object is not an iterator"))
-        item = iteration.next_item(tx, args[0])
+        try:
+            item = iteration.advance(tx, args[0])
+        except UserRaise as raised:
+            if len(args) == 1 or not iteration.stops(raised):
+                raise
+            item = None
         if item is not None:
             return item
         error = user_error(StopIteration)

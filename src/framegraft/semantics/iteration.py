@@ -102,7 +102,21 @@ def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> Vari
 
 
 def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
-    """next(iterator), None when it is exhausted."""
+    """The next item, None when the iterator is exhausted."""
+    try:
+        return advance(tx, iterator)
+    except UserRaise as raised:
+        if stops(raised):
+            return None
+        raise
+
+
+def stops(raised: UserRaise) -> bool:
+    return issubclass(raised.value.python_type(), StopIteration)
+
+
+def advance(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
+    """As ``next_item``, but a StopIteration that the program raises (in a ``__next__``, in a function of map()) goes on (tp_iternext)."""
     if isinstance(iterator, IteratorVariable):
         if isinstance(iterator.origin, (DictVariable, SetVariable)) and iterator.origin.changes != iterator.changes:
             _check_unchanged(iterator, iterator.origin)
@@ -137,12 +151,7 @@ def next_item(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
         method = attributes.special_method(tx, iterator, "__next__")
         if method is None:
             raise UserRaise(user_error(TypeError, f"'{type_name(iterator.cls)}' object is not an iterator"))
-        try:
-            return calls.call(tx, method, [], {})
-        except UserRaise as raised:
-            if issubclass(raised.value.python_type(), StopIteration):
-                return None
-            raise
+        return calls.call(tx, method, [], {})
     raise GraphBreak("unsupported_iterator", f"next() of a {iterator.python_type().__name__}")
 
 
@@ -164,14 +173,14 @@ def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
 
 def _next_combined(tx: Any, it: CombinedIteratorVariable) -> VariableTracker | None:
     if it.kind is enumerate:
-        item = next_item(tx, it.iterators[0])
+        item = advance(tx, it.iterators[0])
         if item is None:
             return None
         it.count += 1
         return TupleVariable([constant(it.count - 1), item])
     if it.kind is filter:
         while True:
-            item = next_item(tx, it.iterators[0])
+            item = advance(tx, it.iterators[0])
             if item is None:
                 return None
             keep = item if it.fn is None else calls.call(tx, it.fn, [item], {})
@@ -181,7 +190,7 @@ def _next_combined(tx: Any, it: CombinedIteratorVariable) -> VariableTracker | N
         return None
     items: list[VariableTracker] = []
     for index, inner in enumerate(it.iterators):
-        item = next_item(tx, inner)
+        item = next_item(tx, inner) if it.strict else advance(tx, inner)
         if item is None:
             if it.strict:
                 _check_strict(tx, it, index)

@@ -35,7 +35,7 @@ def iterator_iter(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Va
 @method(CombinedIteratorVariable, "__next__")
 @method(GeneratorVariable, "__next__")
 def iterator_next(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    item = iteration.next_item(tx, obj)
+    item = iteration.advance(tx, obj)
     if item is None:
         raise UserRaise(user_error(StopIteration))
     return item
