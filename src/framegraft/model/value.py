@@ -428,7 +428,7 @@ class TracebackVariable(VariableTracker):
 
     def __init__(self, of: VariableTracker) -> None:
         self.of = of
-        self.trace = list(getattr(of, "trace", ()))
+        self.trace: list[tuple[Any, int]] = list(getattr(of, "trace", ()))
         self.source = None
 
     def python_type(self) -> type:
