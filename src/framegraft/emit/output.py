@@ -324,7 +324,8 @@ class Segment:
                 cg.op("LOAD_FAST", stack_names[0])
             return None
         cells = [n for n in frame.cells if CELL + n in part.bound]
-        point = ResumePoint(frame.code, target, depth, part.bound, part.ending, cells, again)
+        ending = [name for name in part.ending if name in part.bound]  # what has just been deleted is not
+        point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, again)
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
         resume = self.make_resume(resume_code(point), point.offset, frame.scope.real)
