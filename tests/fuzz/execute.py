@@ -119,7 +119,7 @@ def one_call(module: types.ModuleType, call: Callable, args: list, lines: bool) 
     snapshot = Snapshot()
     seen = snapshot((end, args, state, module.notes, plain))
     rest = snapshot(escaped([end[1], module.G_list]))
-    del end, snapshot  # tracebacks lead to this frame: the garbage collector would decide when the program's frames end
+    del end, snapshot  # their tracebacks hold this frame: what the program's frames hold dies now, not when garbage is collected
     return seen, out.getvalue(), trace, global_state(), rest
 
 
