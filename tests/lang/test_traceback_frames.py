@@ -1,7 +1,9 @@
 """Tracebacks name each of the program's frames, though a break has interrupted some of them."""
 
 import contextlib
+import gc
 import traceback
+import weakref
 
 import pytest
 import torch
@@ -220,6 +222,34 @@ def test_a_traceback_that_has_grown(how):
         with config.patch(force_break_at=force):
             compiled = framegraft.compile(main, backend="eager")
             assert [(force, ending(compiled, how)) for _ in range(2)] == [(force, expected)] * 2
+
+
+class Held:
+    """Something that a frame holds."""
+
+
+def fails_in_a_call(x, held):
+    y = middle(x, fails)
+    return y, held
+
+
+def test_frames_of_an_error_do_not_wait_for_the_garbage_collector():
+    def end(fn, x):
+        held = Held()
+        gone = weakref.ref(held)
+        with contextlib.suppress(ValueError):
+            fn(x, held)
+            raise AssertionError
+        del held
+        return gone() is None
+
+    gc.disable()
+    try:
+        assert end(fails_in_a_call, torch.ones(3))
+        compiled = framegraft.compile(fails_in_a_call, backend="eager")
+        assert [end(compiled, torch.ones(3)) for _ in range(3)] == [True] * 3
+    finally:
+        gc.enable()
 
 
 def test_modules_are_named():

@@ -13,7 +13,7 @@ import operator
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
@@ -40,29 +40,26 @@ class Function(NamedTuple):
         return cls(code.co_filename, code.co_name, qualified_name(code), code.co_firstlineno)
 
     def frame(self) -> FrameType:
-        """A frame that stands for one of this function in a traceback: calls that were traced into have none."""
-        try:
-            FunctionType(_stub(self), {})()
-        except NotImplementedError as error:
-            trace = error.__traceback__
-            assert trace is not None and trace.tb_next is not None
-            return trace.tb_next.tb_frame
-        raise AssertionError("the stub returned")
+        """A frame that stands for one of this function in a traceback: calls that were traced into have none.
+
+        A generator's that has not begun: it has no caller, which it would keep alive, and with it all that the callers hold.
+        """
+        return FunctionType(_stub(self), {})().gi_frame
 
 
 @functools.lru_cache(maxsize=1000)
 def _stub(function: Function) -> CodeType:
-    stub = replace_code(_RAISE, co_filename=function.filename, co_name=function.name, co_qualname=function.qualname,
+    stub = replace_code(_STUB, co_filename=function.filename, co_name=function.name, co_qualname=function.qualname,
                         co_firstlineno=function.firstlineno)
     _native.set_skip(stub, None, True)
     return stub
 
 
-def _raise() -> None:
-    raise NotImplementedError
+def _never() -> Iterator[None]:
+    yield
 
 
-_RAISE = _raise.__code__
+_STUB = _never.__code__
 
 
 class Passages:
