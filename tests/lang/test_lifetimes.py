@@ -15,9 +15,6 @@ from framegraft.bytecode import VERSION
 
 from .differential import differential
 
-# There is no source for handing a variable's object over to a callee.
-#pytestmark = pytest.mark.own_code
-
 
 class Thing:
     def __init__(self, name="thing"):

@@ -56,7 +56,7 @@ def _unwind(made: Any, owns: Any) -> None:
 def _plainly(statement: ast.stmt, is_structured: bool) -> Iterator[ast.stmt]:
     """``return x`` where it would be taken out of ``x``; ``y = x``, ``x = None`` in two statements."""
     value = getattr(statement, "value", None)
-    name = getattr(value, "moves", None)
+    name: Any = getattr(value, "moves", None)
     if isinstance(statement, ast.Return):
         statement.value = _as_result(value)
     elif isinstance(statement, ast.Expr) and name:

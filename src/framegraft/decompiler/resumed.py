@@ -305,7 +305,8 @@ class _Copier:
         made = {label: self.fresh(op, arg, like) for label, (op, arg) in {
             "start": ("PUSH_EXC_INFO", None), "kind": ("LOAD_GLOBAL", "BaseException"), "match": ("CHECK_EXC_MATCH", None),
             "other": ("POP_JUMP_IF", "false"), "store": ("STORE_FAST", name),
-            **{f"exit{k}": operation for k, operation in enumerate(moved(f"___stack{left_out - 1}"))}, "type": ("LOAD_GLOBAL", "type"), "error": ("LOAD_FAST", name),
+            **{f"exit{k}": operation for k, operation in enumerate(moved(f"___stack{left_out - 1}"))},
+            "type": ("LOAD_GLOBAL", "type"), "error": ("LOAD_FAST", name),
             "call": ("CALL", (1, ())), "error2": ("LOAD_FAST", name), "error3": ("LOAD_FAST", name),
             "traceback": ("LOAD_ATTR", "__traceback__"), "leave": ("CALL", (3, ())), "swallowed": ("POP_JUMP_IF", "true"),
             "raise": ("RAISE_VARARGS", 0),
