@@ -255,6 +255,29 @@ def test_cells(x):
 
 
 @differential()
+def test_an_iterator_dies_before_the_handler_runs(x):
+    def items():
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    log = []
+    for number in range(2):
+        try:
+            for item in items():
+                print("round", item)
+                if number:
+                    raise ValueError(item)
+                break
+            log.append("left")
+        except ValueError:
+            log.append("caught")
+    return x + 1, log
+
+
+@differential()
 def test_generator_closes_when_it_is_dropped(x):
     log = []
 

@@ -277,6 +277,8 @@ class _Copier:
         if left_out and handler.depth == left_out and self.insts[to + 1].op == "WITH_EXCEPT_START":
             made.handler = ExceptionHandler(self.exit_on_error(to, left_out), 0, False)
             return
+        if handler.depth < left_out:
+            raise DecompileError("an exception drops what lies at the bottom of the stack")
         left = min(left_out, handler.depth)
         self.handlers.append((made, self.want(to, left, first_round), handler.depth - left, handler.lasti))
 
