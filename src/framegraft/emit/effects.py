@@ -23,6 +23,7 @@ from ..model.value import (
     VariableTracker,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
+from ..tensor import devices
 from ..tensor.modes import Modes
 from .codegen import Codegen
 
@@ -286,9 +287,22 @@ def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
 def restore_modes(cg: Codegen, state: Any) -> None:
     """Leave torch's switches as the program has them here; the graph may have kept its own to itself."""
     graph = state.graph
-    calls = Modes().changes_since(graph.modes) if graph.switches else []
+    now, held = Modes(), graph.modes
+    for entry in now.entered[len(held.entered):]:  # the program's own object enters it, and leaves it later
+        _call_each(cg, entry.before.changes_since(held))
+        cg.load(entry.tracker)
+        cg.op("LOAD_ATTR", "__init__")
+        cg.op("LOAD_CONST", entry.mode)
+        cg.call(1)
+        cg.op("POP_TOP")
+        held = entry.inside
+    calls = now.changes_since(held) if graph.switches else []
     step = torch.autocast_increment_nesting if graph.nesting > 0 else torch.autocast_decrement_nesting
-    for fn, *args in [*calls, *[(step,)] * max(graph.nesting, -graph.nesting)]:
+    _call_each(cg, [*devices.steps(state), *calls, *[(step,)] * max(graph.nesting, -graph.nesting)])
+
+
+def _call_each(cg: Codegen, calls: list[tuple]) -> None:
+    for fn, *args in calls:
         cg.load_object(fn)
         for arg in args:
             cg.load_object(arg)

@@ -28,9 +28,11 @@ from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
 from ..tensor.arrays import ArrayVariable
+from ..tensor.inference import InferenceVariable
+from ..tensor.modes import ENTERED
 from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
-from .made import complete_exception, new_exception, new_function
+from .made import complete_exception, new_exception, new_function, new_inference_mode
 
 GENERIC_DICT = GenericGetter("__dict__")
 
@@ -131,6 +133,16 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.load(value)
         cg.call(3)
         cg.op("POP_TOP")
+
+
+@builds(InferenceVariable)
+def _inference(cg: Codegen, t: InferenceVariable) -> None:
+    """An object that has been left. One that is entered here gets its ``__init__``, which enters it, with the other modes."""
+    cg.load_object(new_inference_mode)
+    left = all(entry is not t.entry for entry, _ in ENTERED.stack)
+    cg.op("LOAD_CONST", t.mode if left else None)
+    cg.call(1)
+    cg.store_temp(t)
 
 
 def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:

@@ -20,6 +20,8 @@ class TensorLayer:
 
     takes: Any = lambda self, fn, args, kwargs: False
     call: Any = None
+    #: (tx, callable, args, kwargs) -> kwargs, where a default device is or was in force
+    with_device: Any = None
     get_attr: Any = None
     set_attr: Any = None
     call_method: Any = None

@@ -30,8 +30,9 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
-from . import leaves, numpy, subclasses, symbolic
+from . import devices, leaves, numpy, subclasses, symbolic
 from .fake import FakeTensor
+from .modes import ASK
 from .policy import INT64
 from .running import note_errors, run_node
 from .strides import tensor_of_strides
@@ -69,18 +70,6 @@ _REFUSED = frozenset(("manual_seed", "seed", "save", "load", "compile", "set_gra
 _GETTERS = ("_get_", "_is_", "_len_", "_has_")
 
 
-class _Ask:
-    """Guard accessor: what a function without arguments tells."""
-
-    __name__ = "ask"
-
-    def __call__(self, fn: Any) -> Any:
-        return fn()
-
-
-_ASK = _Ask()
-
-
 def _read_state(tx: Any, fn: Any) -> VariableTracker:
     """A setting of torch, kept in C: folded, and guarded by asking again."""
     value = fn()
@@ -88,7 +77,7 @@ def _read_state(tx: Any, fn: Any) -> VariableTracker:
         raise GraphBreak("untraceable_call", f"{fn.__name__}() gives a {type(value).__name__}")
     source = wrap_pinned(tx, fn).source
     assert source is not None
-    tx.state.guards.add(source.child("PYCALL", _ASK), "EQ", value)
+    tx.state.guards.add(source.child("PYCALL", ASK), "EQ", value)
     return constant(value)
 
 
@@ -129,6 +118,9 @@ class Tensors(TensorLayer):
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
+
+    def with_device(self, tx: Any, fn: Any, args: list, kwargs: dict) -> dict:
+        return devices.with_device(tx, fn, args, kwargs)
 
     def is_block(self, value: Any) -> bool:
         return isinstance(value, torch.nn.Module)
@@ -425,7 +417,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 
 _layer = Tensors()
-for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
+for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "with_device", "truth",
               "wrap", "is_constant_type", "is_singleton_type", "block", "is_block"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
