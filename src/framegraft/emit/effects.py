@@ -187,15 +187,19 @@ def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
 
 
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
+    is_class = issubclass(type(tracker.value), type)
+
     def custom(name: str) -> bool:
         """Whether the class has a method of its own, which the trace has run already."""
+        if is_class:
+            return True
         return not issubclass(type(tracker.value), types.FunctionType) and isinstance(getattr(tracker.cls, name, None), types.FunctionType)
 
     for attr, value in tracker.attrs.items():
 
         def store(cg: Codegen, names: list[str], attr: str = attr, value: Any = value) -> None:
             if value is MISSING and custom("__delattr__"):
-                cg.load_object(object)
+                cg.load_object(type if is_class else object)
                 cg.op("LOAD_ATTR", "__delattr__")
                 _fast(cg, names[0])
                 cg.op("LOAD_CONST", attr)
@@ -205,7 +209,7 @@ def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
                 _fast(cg, names[0])
                 cg.op("DELETE_ATTR", attr)
             elif custom("__setattr__"):
-                cg.load_object(object)
+                cg.load_object(type if is_class else object)
                 cg.op("LOAD_ATTR", "__setattr__")
                 _fast(cg, names[0])
                 cg.op("LOAD_CONST", attr)

@@ -46,6 +46,8 @@ class TraceState:
         self.mutated: dict[int, VariableTracker] = {}
         self.released: list[VariableTracker] = []  # locks that are let go behind the graph
         self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
+        self.class_writes: dict[str, dict[type, Any]] = {}  # attributes of classes that the trace has set: semantics.class_writes
+        self.class_numbers: dict[tuple[type, str], Any] = {}  # ints that classes keep, as symbols
         self.dirty = 0
         self.root: Any = None
         self.depth = 0
