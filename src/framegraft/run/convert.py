@@ -50,6 +50,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     checks,
     classes,
     control_flow,
+    copying,
     devices,
     distributions,
     floats,
