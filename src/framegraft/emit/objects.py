@@ -27,6 +27,7 @@ from ..model.value import (
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
+from ..semantics.wrapping import STAND_INS
 from ..tensor.arrays import ArrayVariable
 from ..tensor.inference import InferenceVariable
 from ..tensor.modes import ENTERED
@@ -89,6 +90,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
             cg.op("LOAD_FAST", cg.temps[id(t)])
             cg.op("STORE_ATTR", attr)
         return
+    if t.cls in STAND_INS:
+        raise Unreconstructible("an object that stands for one made in C")
     payload = t.payload
     base = next(b for b in t.cls.__mro__ if b.__module__ in ("builtins", "collections") and not _is_python_class(b))
     cg.load_object(base)

@@ -20,7 +20,7 @@ from ..bytecode.ir import Instruction
 from ..emit.effects import changed_objects
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
-from ..errors import BackendCompilerFailed, GraphBreak, InternalError, Restart, Unsupported, UserRaise
+from ..errors import BackendCompilerFailed, GraphBreak, InternalError, NotYet, Restart, Unsupported, UserRaise
 from ..interp import frame as frames
 from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder
@@ -215,6 +215,8 @@ class Conversion:
         return AGAIN
 
     def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
+        if isinstance(broken, NotYet):
+            raise broken
         traced = broken.frames or [root]
         broken.frames = []  # it may be raised again, by another attempt
         interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))

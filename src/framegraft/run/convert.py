@@ -14,6 +14,7 @@ from ..errors import (
     FramegraftError,
     GraphBreak,
     InternalError,
+    NotYet,
     Place,
     RecompileLimitExceeded,
     Unsupported,
@@ -31,6 +32,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     copies,
     deques,
     dict_methods,
+    formatting,
     functions,
     heaps,
     inlining,
@@ -42,6 +44,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     methods,
     object_methods,
     set_methods,
+    sorting,
     wrappers,
 )
 from ..tensor import (  # noqa: F401 - handlers register themselves
@@ -127,6 +130,10 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
             broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
             raise broken
         return conversion.run()
+    except NotYet as broken:
+        broken.settle()
+        capture.outcome = "eager"
+        return None
     except GraphBreak as broken:
         if ctx.fullgraph:
             raise Unsupported.from_break(broken) from None

@@ -8,8 +8,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.nn.parameter import UninitializedTensorMixin
+from torch.utils.weak import WeakIdKeyDictionary
 
-from ..errors import GraphBreak, UserRaise
+from ..errors import GraphBreak, NotYet, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, constructs, handles, method
 from ..model.value import (
@@ -67,6 +69,7 @@ _REFUSED = frozenset(("manual_seed", "seed", "save", "load", "compile", "set_gra
                       "equal", "allclose", "is_nonzero", "nonzero_", "from_numpy", "from_file", "set_default_dtype"))
 
 
+_WAITED = WeakIdKeyDictionary()
 _GETTERS = ("_get_", "_is_", "_len_", "_has_")
 
 
@@ -230,6 +233,9 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
 
 def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
     cls = type(value)
+    if issubclass(cls, UninitializedTensorMixin) and value not in _WAITED:  # of a lazy module, whose first call gives it its shape
+        _WAITED[value] = True
+        raise NotYet("input_subclass", f"a tensor of class {cls.__name__}")
     if not subclasses.is_plain(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
