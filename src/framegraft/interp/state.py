@@ -48,6 +48,8 @@ class TraceState:
         self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
         self.class_writes: dict[str, dict[type, Any]] = {}  # attributes of classes that the trace has set: semantics.class_writes
         self.class_numbers: dict[tuple[type, str], Any] = {}  # ints that classes keep, as symbols
+        self.own_keys: dict[int, list[Any]] = {}  # what stands for objects with their own __hash__, by hash: semantics.own_keys
+        self.own_key_of: dict[int, Any] = {}  # the same by the tracker's id
         self.dirty = 0
         self.root: Any = None
         self.depth = 0

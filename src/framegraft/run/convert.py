@@ -43,6 +43,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     mappings,
     methods,
     object_methods,
+    own_keys,
     set_methods,
     sorting,
     wrappers,

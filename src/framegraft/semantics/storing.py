@@ -163,6 +163,8 @@ def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) 
     if obj.namespace is not None and not instances.is_slot(tx, obj, name):
         calls.operators.containers.dict_set(tx, obj.namespace, constant(name), value)
         return
+    if id(obj) in tx.state.own_key_of:
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an object that is a key")
     if obj.value is not MISSING and obj.source is None:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object that cannot be reached again")
     obj.attrs[name] = value
