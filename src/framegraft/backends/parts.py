@@ -2,7 +2,8 @@
 
 It makes one node of the autograd graph out of a graph. Eager mode would have several that know nothing of each other where a
 tensor is detached in between: a backward pass through one leaves the others alone, and may be followed by one through another (a
-GAN's step). What is made in inference mode is made by a compiled graph only if that runs in inference mode as a whole. And ``lstm`` and its kin are better left to their kernels: AOTAutograd unrolls them, or fails.
+GAN's step). What is made in inference mode is made by a compiled graph only if that runs in inference mode as a whole. And ``lstm``
+and its kin are better left to their kernels: AOTAutograd unrolls them, or fails.
 
 Cuts are only made between operations, never in another order, and only where parts share nothing but values.
 """

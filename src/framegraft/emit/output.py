@@ -504,7 +504,9 @@ class Segment:
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""
-        if effects or self.state.graph.switches or devices.steps(self.state) or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
+        if effects or self.state.graph.switches or devices.steps(self.state):
+            return False
+        if self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
         if any(_inner(v) is not o or getattr(o, "attrs", None) for v, o in zip(wanted, outputs, strict=True)):

@@ -198,7 +198,9 @@ def sort_items(tx: Any, items: list, kwargs: dict) -> list:
 
 
 def _compares_in_python(tx: Any, key: VariableTracker) -> bool:
-    return isinstance(key, ObjectVariable) and key.payload is None and isinstance(lookup.mro_lookup(tx, key.cls, "__lt__"), types.FunctionType)
+    if not isinstance(key, ObjectVariable) or key.payload is not None:
+        return False
+    return isinstance(lookup.mro_lookup(tx, key.cls, "__lt__"), types.FunctionType)
 
 
 class _Compared:

@@ -29,7 +29,8 @@ _FILLS_STORAGE = _FillsStorage()
 
 
 def _fills(tensor: torch.Tensor) -> bool:
-    return tensor.storage_offset() == 0 and is_non_overlapping_and_dense_or_false(tensor) and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+    whole = tensor.storage_offset() == 0 and is_non_overlapping_and_dense_or_false(tensor)
+    return whole and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
 
 
 def duplicate(tx: Any, obj: TensorVariable, memo: dict | None) -> VariableTracker:
