@@ -119,6 +119,8 @@ def one_call(module: types.ModuleType, call: Callable, args: list, lines: bool) 
     snapshot = Snapshot()
     seen = snapshot((end, args, state, module.notes, plain))
     rest = snapshot(escaped([end[1], module.G_list]))
+    if isinstance(end[1], Exception):
+        end[1].__traceback__ = None  # it holds this frame, too: what its frames hold dies now, not when garbage is collected
     return seen, out.getvalue(), trace, global_state(), rest
 
 

@@ -199,6 +199,16 @@ def test_comprehensions_variables_die_before_the_functions(x):
 
 
 @differential()
+def test_deleted_once_more(x):
+    v = (i for i in range(3))
+    for _ in range(2):
+        print("break")
+        del v
+        print("break")
+    return x
+
+
+@differential()
 def test_finaliser_of_a_temporary(x):
     heard()
     Noisy("a")

@@ -219,3 +219,72 @@ def test_error_of_a_compiler_has_the_frame_that_called_its_code():
         compiled(torch.ones(3))
     names = [entry.name for entry in caught.traceback]
     assert names[-2:] == ["not_for_integers", "run"]
+
+
+class Counted:
+    dead: list = []
+
+    def __del__(self):
+        Counted.dead.append(self)
+
+
+def counting(stop):
+    try:
+        yield from range(stop)
+    finally:
+        Counted.dead.append("generator")
+
+
+class Left:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        return False
+
+
+def holds_a_generator(x):
+    with Left():
+        g = counting(3)
+        for i in g:
+            if i == 1:
+                break
+        x *= 2
+    return i
+
+
+def holds_an_object(x):
+    thing = Counted()
+    try:
+        print("break")
+        x *= 2
+    finally:
+        print("break")
+    return thing
+
+
+def holds_in_a_callee(x):
+    return holds_a_generator(x)
+
+
+@pytest.mark.own_code
+@pytest.mark.parametrize("fn", [holds_a_generator, holds_an_object, holds_in_a_callee])
+def test_traceback_keeps_what_the_frame_held(fn):
+    def seen(call):
+        x = torch.ones(3, requires_grad=True)
+        Counted.dead.clear()
+        try:
+            call(x)
+        except RuntimeError as error:
+            dead, trace = len(Counted.dead), error.__traceback__
+            while trace.tb_next is not None and trace.tb_next.tb_frame.f_code.co_filename == __file__:
+                trace = trace.tb_next
+            held = [name for name in ("g", "i", "thing", "x") if name in trace.tb_frame.f_locals]
+            line = trace.tb_lineno
+            trace = None
+        return dead, len(Counted.dead), held, line
+
+    want = seen(fn)
+    compiled = framegraft.optimize("eager")(fn)
+    assert seen(compiled)[::3] == want[::3]
+    assert seen(compiled)[:2] == want[:2]

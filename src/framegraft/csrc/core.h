@@ -20,6 +20,7 @@ bool fg_metadata_is_native(PyObject *snapshot); /* a TensorSpec or GlobalState i
 PyObject *fg_calibrate(PyObject *self, PyObject *args);
 PyObject *fg_tensor_spec(PyObject *self, PyObject *args);
 PyObject *fg_tensor_info(PyObject *self, PyObject *tensor);
+PyObject *fg_grad_is_late(PyObject *self, PyObject *tensor);
 PyObject *fg_global_state(PyObject *self, PyObject *unused);
 PyObject *fg_set_fallbacks(PyObject *self, PyObject *args);
 

@@ -51,6 +51,28 @@ static const char *impl_of(PyObject *t)
     return impl;
 }
 
+/* What is in no record of the tensor's own. Nothing else has one without a gradient but plain views and what once had a gradient. */
+char fg_ask_grad(PyObject *tensor)
+{
+    static PyObject *name;
+    if (!name)
+        name = PyUnicode_InternFromString("requires_grad");
+    PyObject *answer = name ? PyObject_GetAttr(tensor, name) : NULL;
+    if (!answer)
+        PyErr_Clear(); /* a tensor class with an attribute of its own: as if it had none, as its records say */
+    char late = answer == Py_True ? FG_LATE : FG_NO_GRAD;
+    Py_XDECREF(answer);
+    return late;
+}
+
+PyObject *fg_grad_is_late(PyObject *self, PyObject *t)
+{
+    if (!fg_at.ready)
+        Py_RETURN_FALSE;
+    const char *impl = impl_of(t);
+    return impl ? PyBool_FromLong(fg_grad_of(t, impl, &fg_at) == FG_LATE) : NULL;
+}
+
 PyObject *fg_set_fallbacks(PyObject *self, PyObject *args)
 {
     PyObject *spec, *state;
@@ -130,7 +152,7 @@ PyObject *fg_tensor_spec(PyObject *self, PyObject *args)
     s->keys = FG_READ(uint64_t, impl, fg_at.keys);
     s->dtype = FG_READ(uint16_t, impl, fg_at.dtype);
     s->device = FG_READ(uint16_t, impl, fg_at.device);
-    s->requires_grad = fg_grad_of(impl, &fg_at);
+    s->requires_grad = fg_grad_of(t, impl, &fg_at);
     s->ndim = FG_READ(int64_t, impl, fg_at.ndim);
     s->sizes = PyMem_Malloc(sizeof(int64_t) * (size_t)(2 * s->ndim + 1));
     if (!s->sizes) {
@@ -163,7 +185,7 @@ int fg_tensor_matches(PyObject *spec, PyObject *value)
     const char *impl = FG_READ(const char *, value, fg_at.cdata);
     if (!impl || FG_READ(uint64_t, impl, fg_at.keys) != s->keys || FG_READ(uint16_t, impl, fg_at.dtype) != s->dtype ||
         FG_READ(uint16_t, impl, fg_at.device) != s->device || FG_READ(int64_t, impl, fg_at.ndim) != s->ndim ||
-        fg_grad_of(impl, &fg_at) != s->requires_grad)
+        fg_grad_of(value, impl, &fg_at) != s->requires_grad)
         return 0;
     const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides, &fg_at);
     for (int64_t i = 0; i < s->ndim; i++)
@@ -220,7 +242,7 @@ PyObject *fg_tensor_info(PyObject *self, PyObject *t)
         return NULL;
     }
     return Py_BuildValue("KiiNNN", (unsigned long long)FG_READ(uint64_t, impl, fg_at.keys), (int)FG_READ(uint16_t, impl, fg_at.dtype),
-                         (int)FG_READ(uint16_t, impl, fg_at.device), PyBool_FromLong(fg_grad_of(impl, &fg_at)), a, b);
+                         (int)FG_READ(uint16_t, impl, fg_at.device), PyBool_FromLong(fg_grad_of(t, impl, &fg_at) != FG_NO_GRAD), a, b);
 }
 
 static void spec_dealloc(PyObject *self)

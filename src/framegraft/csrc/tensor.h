@@ -26,10 +26,17 @@ static inline const int64_t *fg_sizes_of(const char *impl, int64_t ndim, const i
     return s;
 }
 
-static inline bool fg_grad_of(const char *impl, const FgOffsets *at)
+/* Whether a tensor requires a gradient. FG_LATE: a view from before its base was written to with a gradient. torch gives it a grad_fn
+   when somebody looks (`is_leaf`, an operation), and refuses to write to it until then; `requires_grad` asks the base meanwhile. */
+enum { FG_NO_GRAD, FG_GRAD, FG_LATE };
+char fg_ask_grad(PyObject *tensor);
+
+static inline char fg_grad_of(PyObject *tensor, const char *impl, const FgOffsets *at)
 {
     const char *meta = FG_READ(const char *, impl, at->meta);
-    return meta && (FG_READ(uint8_t, meta, at->rg) || FG_READ(void *, meta, at->grad_fn));
+    if (!meta)
+        return FG_NO_GRAD;
+    return FG_READ(uint8_t, meta, at->rg) || FG_READ(void *, meta, at->grad_fn) ? FG_GRAD : fg_ask_grad(tensor);
 }
 
 #define FG_ANY INT64_MIN /* in place of a size or stride that may be anything */
@@ -55,7 +62,7 @@ static inline bool fg_packed_matches_at(const FgPacked *s, PyObject *value, cons
     const char *impl = FG_READ(const char *, value, at->cdata);
     if (!impl || FG_READ(uint64_t, impl, at->keys) != s->keys || FG_READ(uint16_t, impl, at->dtype) != s->dtype ||
         FG_READ(uint16_t, impl, at->device) != s->device || FG_READ(int64_t, impl, at->ndim) != s->ndim ||
-        fg_grad_of(impl, at) != s->requires_grad)
+        fg_grad_of(value, impl, at) != s->requires_grad)
         return false;
     const int64_t *strides, *sizes = fg_sizes_of(impl, s->ndim, &strides, at);
     for (int64_t i = 0; i < s->ndim; i++)

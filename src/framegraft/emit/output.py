@@ -22,7 +22,7 @@ from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - 
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
 from .resume import CELL, ResumePoint, body_of, in_order, live_at, resume_code
-from .tracebacks import Caught, Function, Passages
+from .tracebacks import Caught, Function, Passages, in_the_end
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
 CANNOT_RUN = frozenset(("YIELD_VALUE", "SEND", "RETURN_GENERATOR", "JUMP"))
@@ -197,6 +197,8 @@ class Segment:
         cg, depth, bound = self.cg, len(part.frame.stack), part.bound
         copy = self._executable(inst)
         copy.positions = inst.positions
+        if inst.op == "RERAISE" and inst.handler is None and bound:
+            self._with_error(in_the_end)
         cg.emit(copy)
         if inst.op == "STORE_FAST":
             bound.add(inst.arg)
@@ -285,10 +287,14 @@ class Segment:
 
     def _mend(self, part: Part) -> None:
         """A handler of the part's frame sees the traceback that the frame would see."""
-        cg = self.cg
         self.caught.append(Caught(part.level))
+        self._with_error(self.caught[-1])
+
+    def _with_error(self, function: Any) -> None:
+        """What ``function`` makes of the error that is on the top of the stack takes its place."""
+        cg = self.cg
         cg.op("STORE_FAST", "__failure")
-        cg.load_object(self.caught[-1])
+        cg.load_object(function)
         cg.op("LOAD_FAST", "__failure")
         cg.op("DELETE_FAST", "__failure")
         cg.call(1)
@@ -319,7 +325,8 @@ class Segment:
                 cg.op("LOAD_FAST", stack_names[0])
             return None
         cells = [n for n in frame.cells if CELL + n in part.bound]
-        point = ResumePoint(frame.code, target, depth, part.bound, part.ending, cells, again)
+        ending = [name for name in part.ending if name in part.bound]  # what has just been deleted is not
+        point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, again)
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
         resume = self.make_resume(resume_code(point), point.offset, frame.scope.real)

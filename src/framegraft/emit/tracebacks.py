@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import operator
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterable
 from types import CodeType, FrameType, FunctionType, TracebackType
@@ -180,6 +181,20 @@ def _raises_again(code: CodeType | None, offset: int) -> bool:
     """Whether the instruction raises what its frame handles: that adds nothing to a traceback."""
     inst = next((i for i in decode(code) if i.offset == offset), None) if code is not None else None
     return inst is not None and (inst.op == "RERAISE" or inst.op == "RAISE_VARARGS" and inst.arg == 0)
+
+
+def in_the_end(error: BaseException) -> BaseException:
+    """Called by transformed code with an error that it is about to raise again, and that its frame does not catch.
+
+    The error came from other code of the same frame, which has handed its variables over. A traceback keeps them as they are
+    in the end: objects in them live as long as it does, and a debugger finds them there.
+    """
+    trace, last = error.__traceback__, sys._getframe(1)
+    if trace is not None and trace.tb_frame is not last and Function.of(trace.tb_frame.f_code)[:2] == Function.of(last.f_code)[:2]:
+        kept = {name for name in last.f_locals if not name.startswith("__")}
+        if not kept.issubset(trace.tb_frame.f_locals):
+            error.__traceback__ = TracebackType(trace.tb_next, last, -1, trace.tb_lineno)
+    return error
 
 
 def chained(places: list[tuple[FrameType, int]], trace: TracebackType | None) -> TracebackType:

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from torch.nn.parameter import UninitializedTensorMixin
 from torch.utils.weak import WeakIdKeyDictionary
 
+from .. import _native
 from ..errors import GraphBreak, NotYet, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, constructs, handles, method
@@ -242,6 +243,8 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
+    if _native.grad_is_late(value):  # looking at it any closer would change what it is
+        raise GraphBreak("fake_tensor_failure", "a view whose base was written to with a gradient since")
     try:
         value.is_leaf  # noqa: B018 - it may raise: the view of a parameter, made and written to in no_grad mode
     except RuntimeError:
