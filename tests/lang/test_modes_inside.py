@@ -279,3 +279,17 @@ def test_inference_mode_behind_aotautograd(backend):
         got[0].sum().backward()
         torch.testing.assert_close(x.grad, 2 * torch.cos(2 * x.detach()))
         assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
+
+
+def test_numbers_under_a_default_device():
+    def fn(x, number):
+        return x * number + 1
+
+    compiled = framegraft.compile(fn, backend="eager")
+    x = torch.ones(2)
+    torch.set_default_device("meta")
+    try:
+        for number in (0.5, 1.5, 2.5, 3.5):
+            assert torch.equal(compiled(x, number), fn(x, number))
+    finally:
+        torch.set_default_device(None)

@@ -3,7 +3,7 @@
 
 class Key:
     __slots__ = ("compare", "obj")
-    __hash__ = None
+    __hash__ = None  # type: ignore[assignment]
 
     def __init__(self, compare, obj):
         self.compare = compare

@@ -88,7 +88,8 @@ class Entry:
     def __init__(self, mode: bool, tracker: Any = None) -> None:
         self.mode = mode
         self.tracker = tracker
-        self.before = self.inside = Modes() if tracker is not None else None
+        self.before: Any = Modes() if tracker is not None else None
+        self.inside: Any = self.before
 
 
 class _Entered(threading.local):
@@ -185,9 +186,9 @@ for _setter, _getter in _SDP:
 def _set_asked(setter: Any, getter: Any) -> None:
     @handles(setter)
     def switch(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-        if kwargs:
-            return switch(tx, [*args, *kwargs.values()], {}) if list(kwargs) == ["check_nan"] else _plain(args, kwargs, setter.__name__)
-        values = _plain(args, {}, setter.__name__)
+        values = _plain([*args, *kwargs.values()], {}, setter.__name__)
+        if kwargs.keys() - {"check_nan"}:
+            raise GraphBreak("untraceable_call", f"{setter.__name__} with keywords")
         if setter is torch.set_anomaly_enabled and len(values) == 1:
             values = (*values, True)
         if getter() != values:
