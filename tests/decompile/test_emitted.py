@@ -297,13 +297,13 @@ def resume_functions(fn, *args):
 def test_the_rest_of_a_round_then_the_loop():
     sources = resume_functions(in_loop, torch.ones(2), 2)
     assert textwrap.dedent('''\
-        def in_loop(___stack0, ___stack1, i, out, x):
+        def in_loop(___stack0, ___stack1, x, out, i):
             out.append(x * 2)
-            for i in ___stack0:
+            for i in (___stack0, (___stack0 := None))[0]:
                 x = x + i
                 say('i', i)
                 out.append(x * 2)
-            return out''') in [source.replace("\n    ___stack1\n", "\n") for source in sources]
+            return out''') in [source.replace("\n    del ___stack1\n", "\n") for source in sources]
 
 
 def test_while_goes_on():

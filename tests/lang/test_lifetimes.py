@@ -15,9 +15,6 @@ from framegraft.bytecode import VERSION
 
 from .differential import differential
 
-# There is no source for handing a variable's object over to a callee.
-pytestmark = pytest.mark.own_code
-
 
 class Thing:
     def __init__(self, name="thing"):
@@ -265,6 +262,29 @@ def test_cells(x):
         return seen
 
     return x + 1, outer()
+
+
+@differential()
+def test_an_iterator_dies_before_the_handler_runs(x):
+    def items():
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("closed")
+
+    log = []
+    for number in range(2):
+        try:
+            for item in items():
+                print("round", item)
+                if number:
+                    raise ValueError(item)
+                break
+            log.append("left")
+        except ValueError:
+            log.append("caught")
+    return x + 1, log
 
 
 @differential()

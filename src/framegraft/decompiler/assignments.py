@@ -6,12 +6,14 @@ import ast
 import re
 from typing import Any
 
+from ..bytecode.flow import stack_use
 from .items import Aug, Definition, Import, ImportedName, as_expr
 from .stores import store
 from .values import Fixed, State, Values, is_atom, local_name
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
 _PASSING = re.compile(r"__(?:temp_|pushed_|graph_out_|frame\d|failure\b)")
+_MOVES = ("LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_CONST", "LOAD_GLOBAL")
 
 
 def passes_on(name: str) -> bool:
@@ -26,6 +28,7 @@ class Assignments(Values):
         stack = state.stack
         if op == "STORE_FAST":
             return self.assign_local(i, arg, state, out)
+        self.consume(state, stack_use(self.g.insts[i], False)[0], out)
         if op == "STORE_ATTR":
             holder = self.take(stack.pop())
             target: ast.expr = ast.Attribute(holder, arg, STORE)
@@ -69,44 +72,51 @@ class Assignments(Values):
         if local_name(item) == name and name not in state.aliases:
             stack.pop()
             return i + 1
-        if is_atom(item) and passes_on(name) and not isinstance(state.aliases, Fixed):
+        before = state.aliases.get(name)
+        is_new = name in state.aliases or name not in self.bound_before[i]  # else the store drops what the variable holds
+        if is_new and is_atom(item) and passes_on(name) and not isinstance(state.aliases, Fixed):
             stack.pop()
             if isinstance(item, ast.Constant) and item.value is None and self.move(state, name):
                 self.release_aliases(state, name, out)
             else:
                 self.release(state, name, out)
             state.aliases[name] = item
+            self.drop(state, before, out)
             return i + 1
         stack.pop()
         self.release(state, name, out)
         stack.append(item)
+        self.consume(state, 1, out)
         self.write(state, ast.Name(self.name(name), STORE), out)
-        self.let_go(state, item, out)
+        self.drop(state, before, out)
         return i + 1
 
-    def is_handed_over(self, i: int, name: str) -> bool:
-        """Whether the variable deleted at ``i`` has gone onto the stack for good: to the end of a resume function's prologue, or
-        to the call with which the frame ends. There is no other word for that."""
-        ops = self.g.ops
-        if name.startswith(("___stack", "___cell_")) and ops[i - 1] == "LOAD_FAST":
-            return True
-        while ops[i] == "DELETE_FAST":
+    def deleted_from(self, i: int) -> set[str]:
+        """Variables that are deleted at ``i`` or behind it, before the stack is used, and not loaded up to there."""
+        found: set[str] = set()
+        loaded: set[str] = set()
+        while self.g.ops[i] in _MOVES:
+            op, arg = self.g.ops[i], self.g.insts[i].arg
+            if op == "DELETE_FAST" and arg not in loaded:
+                found.add(arg)
+            elif op == "LOAD_FAST":
+                loaded.add(arg)
             i += 1
-        return ops[i] == "CALL" and ops[i + 1] == "RETURN_VALUE"
+        return found
 
     def delete(self, i: int, op: str, inst: Any, state: State, out: list) -> int:
         stack, arg = state.stack, inst.arg
+        self.consume(state, stack_use(inst, False)[0], out)
         if op == "DELETE_FAST":
             if arg in state.aliases and not isinstance(state.aliases, Fixed):
-                del state.aliases[arg]
+                self.drop(state, state.aliases.pop(arg), out)
                 return i + 1
             if any(local_name(item) == arg for item in state.stack):
-                if self.is_handed_over(i, arg):
-                    self.handed_over.add(arg)
-                    return i + 1
+                if self.g.ops[i + 1] == "STORE_CELL":
+                    return i + 1  # the parameter stands for the cell from now on
                 if self.move(state, arg):
-                    wanted = {later.arg for later in self.g.insts[i:] if later.op == "LOAD_FAST"}
-                    self.settle(state, out, wanted & {other for other, value in state.aliases.items() if local_name(value) == arg})
+                    gone = self.deleted_from(i)
+                    self.settle(state, out, [n for n, value in state.aliases.items() if local_name(value) == arg and n not in gone])
                     return i + 1
             self.release(state, arg, out)
         if op == "DELETE_ATTR":

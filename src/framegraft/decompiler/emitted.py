@@ -14,17 +14,18 @@ import ast
 import re
 from typing import Any
 
+from ..bytecode.flow import stack_use
 from ..errors import DecompileError
 from . import runtime
 from .conditions import negate, none_test
 from .expressions import RULES
 from .graph import Graph
-from .inline import inline, let_go_of_errors
+from .inline import finish, inline
 from .items import Item
 from .pieces import Pieces
 from .repeats import Repeats
 from .resumed import is_resume
-from .values import Branchy, Fixed, State, Where, local_name
+from .values import Branchy, Fixed, State, Where, is_cleared, local_name
 from .verify import QUIET
 
 LOAD, STORE = ast.Load(), ast.Store()
@@ -64,9 +65,7 @@ class Emitter(Pieces, Repeats):
         except (Branchy, DecompileError):
             out = self.in_pieces(start)
         inline(out, self.fresh_names)
-        if self.handles_errors:
-            let_go_of_errors(out, self.fresh_names)
-            self.let_go_of_pieces(out)
+        finish(out, self.owns, self.is_structured)
         used = {n.id for statement in out for n in ast.walk(statement) if isinstance(n, ast.Name)}
         self.needs = {n for n in self.needs if f"__{n}" in used}
         if self.needs:
@@ -141,6 +140,8 @@ class Emitter(Pieces, Repeats):
         keep = ast.Assign([ast.Name(error, STORE)], ast.Name(caught, LOAD), lineno=0)
         clause = ast.ExceptHandler(ast.Name("BaseException", LOAD), caught, [keep])
         made = ast.Try(body, [clause], [], [])
+        kept = {name for name in map(local_name, below) if name}
+        made.unwound = [name for name in map(local_name, state.stack[info.depth :]) if self.owns(name)], kept  # type: ignore[attr-defined]
         if end is None:
             out.append(made)
             return handler, later
@@ -198,6 +199,7 @@ class Emitter(Pieces, Repeats):
         rule = RULES.get(op)
         if rule is None:
             raise DecompileError(f"{op} out of place at offset {inst.offset}")
+        self.consume(state, stack_use(inst, False)[0], out)
         self.plain_operands(op, inst, stack)
         rule(self, inst, stack, None)
         return i + 1
@@ -205,6 +207,7 @@ class Emitter(Pieces, Repeats):
     def branch(self, i: int, op: str, inst: Any, state: State, where: Where, out: list) -> int:
         g = self.g
         then, other = state, state
+        body: list[ast.stmt] = []
         if op == "FOR_ITER":
             self.flush(state, out)
             name = self.fresh("value")
@@ -212,9 +215,10 @@ class Emitter(Pieces, Repeats):
             self.needs.add("END")
             test: ast.expr = ast.Compare(self.local(name), [ast.Is()], [ast.Name("__END", LOAD)])
             then, other = state.copy(), state.copy()
-            then.stack.pop()
+            self.drop(then, then.stack.pop(), body)
             other.stack.append(self.local(name))
         else:
+            self.consume(state, 1, out)
             test = self.take(self.named(state, out))
             self.flush(state, out)
             then, other = state.copy(), state.copy()
@@ -224,10 +228,12 @@ class Emitter(Pieces, Repeats):
         elif inst.arg in ("none", "not_none"):
             test = none_test(test, ast.Is() if inst.arg == "none" else ast.IsNot())
         if not self.is_structured:
-            body, orelse = self.way(yes, then, where), self.way(no, other, where)
+            body += self.way(yes, then, where)
+            orelse = self.way(no, other, where)
             out += [ast.If(test, body or [ast.Pass()], []), *orelse]
             return -1
-        return self.meet(test, self.met(i, yes, then, where), self.met(i, no, other, where), state, out)
+        statements, end = self.met(i, yes, then, where)
+        return self.meet(test, (body + statements, end), self.met(i, no, other, where), state, out)
 
     def met(self, i: int, to: int, state: State, where: Where) -> tuple[list[ast.stmt], Any]:
         """One way on from the branch at ``i``, as far as to where it meets the other."""
@@ -240,7 +246,7 @@ class Emitter(Pieces, Repeats):
         if end is not None and other is not None:
             if end[0] != other[0]:
                 raise Branchy
-            chosen = None if body or orelse else self.chosen(test, end[1], other[1], out)
+            chosen = self.chosen(test, body, end[1], orelse, other[1], out)
             after = chosen or self.merged(body, end[1], orelse, other[1])
             if chosen is not None:
                 pass
@@ -260,21 +266,26 @@ class Emitter(Pieces, Repeats):
         state.stack[:], state.aliases = after.stack, after.aliases
         return met[0]
 
-    def chosen(self, test: ast.expr, state: State, other: State, out: list) -> State | None:
+    def chosen(self, test: ast.expr, body: list, state: State, orelse: list, other: State, out: list) -> State | None:
         """The state where two ways meet that do nothing but leave a value on top, as one expression; else None."""
+        tested = local_name(test)
+        if any(statement for statement in (*body, *orelse) if not is_cleared(statement, tested)):
+            return None
         below = list(zip(state.stack[:-1], other.stack[:-1], strict=False))
         if len(state.stack) != len(other.stack) or not state.stack or state.aliases != other.aliases or any(a is not b for a, b in below):
             return None
         yes, no = state.stack[-1], other.stack[-1]
         if yes is no or isinstance(yes, Item) or isinstance(no, Item):
             return None
-        tested, last = local_name(test), out[-1] if out else None
+        last = out[-1] if out else None
         is_kept = (isinstance(last, ast.Assign) and isinstance(last.targets[0], ast.Name) and last.targets[0].id == tested
                    and tested in self.fresh_names and all(local_name(item) != tested for item in state.stack[:-1]))
         if is_kept and local_name(yes) == tested:
             made: ast.expr = ast.BoolOp(ast.Or(), [out.pop().value, no])
         elif is_kept and local_name(no) == tested:
             made = ast.BoolOp(ast.And(), [out.pop().value, yes])
+        elif body or orelse:
+            return None
         else:
             made = ast.IfExp(test, self.take(yes), self.take(no))
         return State([*state.stack[:-1], made], state.aliases)
@@ -290,5 +301,6 @@ class Emitter(Pieces, Repeats):
                 continue
             name = self.fresh("value")
             for one, statements in ((state, out), (other, also)):
-                one.stack[k] = self.bind(name, one.stack[k], statements)
+                item, one.stack[k] = one.stack[k], None
+                one.stack[k] = self.bind(name, self.last(one, item), statements)
         return state

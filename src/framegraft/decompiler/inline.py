@@ -7,7 +7,8 @@ import collections
 from collections.abc import Iterator
 from typing import Any
 
-from .values import holds_error, taken_out
+from .cleanup import TRIES
+from .values import cleared, is_cleared
 
 _ORDER: dict[type, tuple[str, ...]] = {  # what is evaluated, in that order
     ast.Call: ("func", "args", "keywords"), ast.keyword: ("value",), ast.Tuple: ("elts",), ast.List: ("elts",), ast.Set: ("elts",),
@@ -32,31 +33,56 @@ def inline(body: list[ast.stmt], names: set[str]) -> None:
                 del block[k]
 
 
-def let_go_of_errors(body: list[ast.stmt], names: set[str]) -> None:
-    """Where a call gets an exception for good, its variable is cleared: the exception knows the frame, and would keep it alive, and
-    all frames that wait for it. ``names``: variables that stand for entries of the stack. (A variable of an error is set before it is
-    used once, and compared only with None.)"""
-    nodes = [n for part in body for n in ast.walk(part)]
-    loads = collections.Counter(n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-    tests = collections.Counter(n.left.id for n in nodes if isinstance(n, ast.Compare) and isinstance(n.left, ast.Name))
-    _let_go(body, names, {name for name, count in loads.items() if count - tests[name] == 1})
+def finish(body: list[ast.stmt], owns: Any, is_structured: bool) -> None:
+    """Where handlers begin, clears the variables that stand for what the exception took off the stack; and writes plainly what is
+    taken out of a variable where nobody can tell. ``owns``: whether a variable stands for entries of the stack."""
+    for block in list(_blocks(body)):
+        for statement in block:
+            if isinstance(statement, TRIES) and hasattr(statement, "unwound"):
+                _unwind(statement, owns)
+        block[:] = [made for statement in block for made in _plainly(statement, is_structured)]
 
 
-def _let_go(body: list[ast.stmt], names: set[str], last: set[str]) -> None:
-    for statement in body:
-        if isinstance(statement, ast.If):
-            _let_go(statement.body, names, last)
-            _let_go(statement.orelse, names, last)
-        value = getattr(statement, "value", None)
-        if not isinstance(value, ast.Call):
-            continue
-        used = [n.id for n in ast.walk(value) if isinstance(n, ast.Name)]
-        for at, arg in enumerate(value.args):
-            if not isinstance(arg, ast.Name) or used.count(arg.id) > 1:
-                continue
-            ends = isinstance(statement, ast.Return) and (arg.id in names or holds_error(arg.id))
-            if ends or arg.id in last and arg.id.startswith("__error_"):
-                value.args[at] = taken_out(arg, arg.id)
+def _unwind(made: Any, owns: Any) -> None:
+    names, kept = made.unwound
+    found = dict.fromkeys(n.id for part in made.body for n in ast.walk(part)
+                          if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and owns(n.id))
+    names = dict.fromkeys([*reversed([*found]), *reversed(names)])
+    left = [name for name in names if name not in kept]
+    if left:
+        made.handlers[0].body.append(cleared(left))
+
+
+def _plainly(statement: ast.stmt, is_structured: bool) -> Iterator[ast.stmt]:
+    """``return x`` where it would be taken out of ``x``; ``y = x``, ``x = None`` in two statements."""
+    value = getattr(statement, "value", None)
+    name: Any = getattr(value, "moves", None)
+    if isinstance(statement, ast.Return):
+        statement.value = _as_result(value)
+    elif isinstance(statement, ast.Expr) and name:
+        yield _gone(name, is_structured)
+        return
+    elif isinstance(statement, ast.Assign) and name and isinstance(statement.targets[0], ast.Name) and statement.targets[0].id != name:
+        statement.value = value.value.elts[0]  # type: ignore[union-attr]
+        yield statement
+        yield _gone(name, is_structured)
+        return
+    elif is_structured and isinstance(statement, ast.Assign) and len(statement.targets) == 1 and is_cleared(statement, name):
+        statement = _gone(name, is_structured)
+    yield statement
+
+
+def _gone(name: str, is_structured: bool) -> ast.stmt:
+    return ast.Delete([ast.Name(name, ast.Del())]) if is_structured else cleared((name,))
+
+
+def _as_result(value: Any) -> Any:
+    """A returned value: the frame ends, and all that it holds."""
+    if hasattr(value, "moves"):
+        return value.value.elts[0]
+    if isinstance(value, (ast.Tuple, ast.List, ast.Set)):
+        value.elts = [_as_result(part) for part in value.elts]
+    return value
 
 
 def _blocks(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:

@@ -14,7 +14,7 @@ from .constants import PLACE
 from .expressions import RULES
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Iter
 from .stores import finish_import
-from .values import State, is_atom, local_name, without_slices
+from .values import State, cleared, is_atom, local_name, taken_out, without_slices
 
 LOAD, STORE, DEL = ast.Load(), ast.Store(), ast.Del()
 _INSTALLED = re.compile(r"__(?:resume_at_\d|compiled_fn_\d|fg__\w+$)")  # names of the engine's objects
@@ -91,6 +91,7 @@ class Operations(Assignments):
 
     def op_APPLY(self, i: int, inst: Any, state: State, out: list) -> int:
         stack = state.stack
+        self.consume(state, inst.arg[1], out)
         if inst.arg[0] is not operator.getitem:
             self.plain_operands("APPLY", inst, stack)
         RULES["APPLY"](self, inst, stack, None)
@@ -162,7 +163,7 @@ class Operations(Assignments):
             finish_import(item, out)
             return i + 1
         if is_atom(item) or isinstance(item, (Code, Function, ImportedName)):
-            self.let_go(state, item, out)
+            self.drop(state, item, out)
             return i + 1
         self.flush(state, out)
         out.append(self.defined(item) if isinstance(item, Definition) else ast.Expr(self.take(item)))
@@ -183,6 +184,7 @@ class Operations(Assignments):
         return state.stack.pop()
 
     def op_RAISE_VARARGS(self, i: int, inst: Any, state: State, out: list) -> int:
+        self.consume(state, inst.arg, out)
         cause = self.take(state.stack.pop()) if inst.arg > 1 else None
         what = state.stack.pop() if inst.arg else None
         self.flush(state, out)
@@ -196,11 +198,13 @@ class Operations(Assignments):
         return -1
 
     def op_YIELD_VALUE(self, i: int, inst: Any, state: State, out: list) -> int:
+        self.consume(state, 1, out)
         value = self.take(state.stack.pop())
         state.stack.append(ast.Yield(value))
         return i + 1
 
     def op_GET_AWAITABLE(self, i: int, inst: Any, state: State, out: list) -> int:
+        self.consume(state, 1, out)
         return self.awaiting(i, state.stack)
 
     op_GET_YIELD_FROM_ITER = op_GET_AWAITABLE
@@ -213,6 +217,7 @@ class Operations(Assignments):
         return self.unpack(i, inst, state, out, before + behind + 1, before)
 
     def unpack(self, i: int, inst: Any, state: State, out: list, count: int, star: int) -> int:
+        self.consume(state, 1, out)
         value = self.take(self.named(state, out))
         self.flush(state, out)
         names: list[str] = []
@@ -238,9 +243,11 @@ class Operations(Assignments):
         """A call with the ``count`` entries on top; what it returns is one entry or (``left`` > 1) several. The lowest
         ``keep`` operands stay below."""
         stack = state.stack
-        self.flush(state, out)
-        args = [self.take(item) for item in stack[len(stack) - count :]]
-        del stack[len(stack) - count + keep :]
+        low = len(stack) - count
+        self.flush(state, out, low + keep)
+        self.consume(state, count - keep, out)
+        args = [self.take(item) for item in stack[low:]]
+        del stack[low + keep :]
         value = self.call_runtime(name, *args)
         names = [self.fresh("value") for _ in range(left)]
         target: ast.expr = ast.Name(names[0], STORE) if left == 1 else ast.Tuple([ast.Name(n, STORE) for n in names], STORE)
@@ -254,7 +261,7 @@ class Operations(Assignments):
     def op_PUSH_EXC_INFO(self, i: int, inst: Any, state: State, out: list) -> int:
         self.flush(state, out)
         error = state.stack.pop()
-        name = self.fresh("previous")
+        name = self.fresh("value")
         out.append(ast.Assign([ast.Name(name, STORE)], self.call_runtime("handle", self.take(error)), lineno=0))
         state.stack += [self.local(name), error]
         return i + 1
@@ -263,11 +270,14 @@ class Operations(Assignments):
         return self.runtime_op("unhandle", i, state, out, 1, 0)
 
     def op_RERAISE(self, i: int, inst: Any, state: State, out: list) -> int:
+        error = state.stack.pop()
         self.flush(state, out)
-        name = local_name(state.stack[-1])
-        if name in self.fresh_names | self.handed_over or name and name.startswith("__entry_") and self.g.handler[i] < 0:
-            self.move(state, name)  # type: ignore[arg-type]
-        out.append(ast.Expr(self.call_runtime("reraise", self.take(state.stack.pop()))))
+        name = local_name(error)
+        names = dict.fromkeys(n for n in map(local_name, state.stack) if self.owns(n) and n != name)
+        if names and self.g.handler[i] < 0:  # the exception knows the frame, and they may know the exception
+            out.append(cleared(names))
+        value = taken_out(error) if self.owns(name) else error
+        out.append(ast.Expr(self.call_runtime("reraise", self.take(value))))
         out.append(ast.Raise(None, None))  # not reached
         return -1
 
@@ -318,6 +328,7 @@ class Operations(Assignments):
 
     def op_MAKE_FUNCTION(self, i: int, inst: Any, state: State, out: list) -> int:
         stack, flags = state.stack, inst.arg or 0
+        self.consume(state, stack_use(inst, False)[0], out)
         operands = {}
         at = len(stack) - 1
         for flag, name in ((8, "closure"), (4, "annotations"), (2, "kwdefaults"), (1, "defaults")):
@@ -348,6 +359,7 @@ class Operations(Assignments):
     def reach(self, method: str, i: int, inst: Any, state: State, out: list, count: int = 1) -> int:
         """LIST_APPEND and its like: as a part of a display that is still being built, or as a call of a method."""
         stack = state.stack
+        self.consume(state, count, out)
         values = stack[len(stack) - count :]
         display = stack[-count - inst.arg]
         if isinstance(display, (ast.List, ast.Set, ast.Dict)) and inst.arg == 1:
@@ -383,6 +395,7 @@ class Operations(Assignments):
 
     def op_DICT_MERGE(self, i: int, inst: Any, state: State, out: list) -> int:
         stack = state.stack
+        self.consume(state, 1, out)
         if isinstance(stack[-2], ast.Dict):
             RULES["DICT_MERGE"](self, inst, stack, None)
             return i + 1
@@ -392,6 +405,7 @@ class Operations(Assignments):
         return i + 1
 
     def op_LIST_TO_TUPLE(self, i: int, inst: Any, state: State, out: list) -> int:
+        self.consume(state, 1, out)
         if isinstance(state.stack[-1], ast.List):
             RULES["LIST_TO_TUPLE"](self, inst, state.stack, None)
         else:
@@ -400,6 +414,7 @@ class Operations(Assignments):
 
     def op_BUILD_MAP_KEYS(self, i: int, inst: Any, state: State, out: list) -> int:
         stack = state.stack
+        self.consume(state, 1 + inst.arg, out)
         if isinstance(stack[-1], ast.Tuple):
             RULES["BUILD_MAP_KEYS"](self, inst, stack, None)
             return i + 1

@@ -74,7 +74,7 @@ class Repeats(Operations):
     def is_header(self, i: int, op: str, where: Where) -> bool:
         """Whether a loop statement begins at ``i``."""
         if op == "FOR_ITER":
-            return where.covered == self.g.handler[i]
+            return where.covered == self.g.handler[i] and i in self.g.back  # of one that runs once, the iterator may be used again
         if i not in self.g.back or not self.opens_loop(i, where.covered):
             return False
         body = natural_loop(self.g, i)
@@ -118,6 +118,7 @@ class Repeats(Operations):
         g = self.g
         targets = sorted(self.targets(header))
         inner = state.copy()
+        inner.stack[-1] = loop.stack[-1] = ast.Constant(None)  # the iterator, which the loop itself holds
         if targets:
             names: list[ast.expr] = [ast.Name(self.name(g.insts[i].arg), STORE) for i in targets if g.ops[i] == "STORE_FAST"]
             target = names[0] if g.ops[targets[0]] == "STORE_FAST" else ast.Tuple(names, STORE)
@@ -132,7 +133,7 @@ class Repeats(Operations):
         if end is not None:
             raise Branchy
         strip(body, is_continue)
-        made = ast.For(target, self.take(state.stack.pop()), body or [ast.Pass()], [], lineno=0)
+        made = ast.For(target, self.take(self.last(state, state.stack.pop())), body or [ast.Pass()], [], lineno=0)
         out.append(made)
         ended = g.target(header)
         if not loop.is_left or loop.behind == ended:

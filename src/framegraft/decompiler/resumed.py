@@ -7,6 +7,7 @@ where the loop goes on. The result does the same, and the compiler could have ma
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from itertools import pairwise
 from types import CodeType
@@ -33,15 +34,16 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
         insts, cells, helpers = _without_cells(_without_moves(remove_unreachable(decode(code))))
     except DecompileError:
         return
-    if cells:
-        yield _importing(helpers, insts)
-        insts = _without_cells(_without_moves(remove_unreachable(decode(code))))[0]  # who takes instructions may change them
-    count = 0
-    while insts[count].op == "LOAD_FAST" and insts[count].arg == f"___stack{count}":
-        count += 1
+    count = _pushed(insts)
     jump = insts[count]
     if jump.op != "JUMP" or jump.target is None:
         return
+    if cells:
+        first, skipped = _restored(range(count), jump.target, insts)
+        if skipped:
+            jump.target = insts[jump.target.index + 1]
+        yield _importing(helpers, remove_unreachable(first + insts[count:]))
+        insts = _without_cells(_without_moves(remove_unreachable(decode(code))))[0]  # who takes instructions may change them
     for left_out in range(count, -1, -1):
         try:
             yield _importing(helpers, _Copier(insts, count, left_out).run())
@@ -55,6 +57,36 @@ def _without_moves(insts: list[Instruction]) -> list[Instruction]:
     while insts[count].op in ("LOAD_FAST", "DELETE_FAST", "STORE_CELL"):
         count += 1
     return remove_unreachable([inst for inst in insts[:count] if inst.op != "DELETE_FAST"] + insts[count:])
+
+
+def _pushed(insts: list[Instruction]) -> int:
+    """How many entries of the stack are restored first."""
+    count = 0
+    while insts[count].op == "LOAD_FAST" and insts[count].arg == f"___stack{count}":
+        count += 1
+    return count
+
+
+def _restored(entries: range, start: Instruction, insts: list[Instruction]) -> tuple[list[Instruction], bool]:
+    """What puts the ``entries`` onto the stack, which is to hold them alone; with it whether ``start`` is done already, because it
+    takes the last one off again."""
+    out: list[Instruction] = []
+    after = {"POP_TOP": [], "STORE_FAST": [("STORE_FAST", start.arg)]}.get(start.op)
+    done = bool(entries) and after is not None
+    if done:
+        last = f"___stack{entries[-1]}"
+        operations = [("LOAD_FAST", last), *after] if after else []  # type: ignore[misc]
+        out += [_like(insts[0], op, arg) for op, arg in [*operations, ("DELETE_FAST", last)]]
+        entries = entries[:-1]
+    for k in entries:
+        out += [_like(insts[0], op, arg) for op, arg in moved(f"___stack{k}")]
+    return out, done
+
+
+def moved(name: str) -> list[tuple[str, Any]]:
+    """``(name, (name := None))[0]``, which leaves the object to the stack alone."""
+    return [("LOAD_FAST", name), ("LOAD_CONST", None), ("COPY", 1), ("STORE_FAST", name), ("BUILD_TUPLE", 2), ("LOAD_CONST", 0),
+            ("APPLY", (operator.getitem, 2))]
 
 
 _CELL_OPS = {"LOAD_DEREF": "value_of", "DELETE_DEREF": "unbind"}  # -> the function of ``runtime``
@@ -161,11 +193,9 @@ class _Copier:
     def run(self) -> list[Instruction]:
         if self.high < 0 and not self.left_out:
             raise DecompileError("in no block")
-        out: list[Instruction] = []
-        for k in range(self.left_out, self.count):
-            out.append(self.fresh("LOAD_FAST", f"___stack{k}"))
+        out, done = _restored(range(self.left_out, self.count), self.insts[self.start], self.insts)
         out.append(self.fresh("JUMP", None))
-        self.links.append((out[-1], self.want(self.start, self.left_out, True)))
+        self.links.append((out[-1], self.want(self.start + done, self.left_out, True)))
         while self.todo:
             self.copy(self.todo.pop())
         for left in range(self.left_out, -1, -1):  # what goes on with more on the stack comes later: no jumps back
@@ -207,20 +237,25 @@ class _Copier:
             self.links.append((out[-1], self.want(to, left, first_round and to > i)))
 
         if self.goes_on(i, left_out):
-            out.append(self.fresh("LOAD_FAST", f"___stack{left_out - 1}", inst))
+            out += [self.fresh(op, arg, inst) for op, arg in moved(f"___stack{left_out - 1}")]
             out.append(self.fresh("APPLY", (iter, 1), inst))  # of an iterator, which gives itself
+            for made in out:
+                self.handled(made, inst, left_out - 1, first_round)
             out.append(self.fresh("JUMP", None, inst))
             self.links.append((out[-1], self.want(i, left_out - 1, False)))
             return
         if left_out and depth == left_out and inst.op == "POP_TOP":
+            out.append(self.fresh("DELETE_FAST", f"___stack{left_out - 1}", inst))
+            self.handled(out[0], inst, left_out, first_round)
             out.append(self.fresh("JUMP", None, inst))
             self.links.append((out[-1], self.want(i + 1, left_out - 1, first_round)))
             return
         if left_out and depth == left_out and self.calls_exit(i):
-            out.append(self.fresh("LOAD_FAST", f"___stack{left_out - 1}", inst))
+            out += [self.fresh(op, arg, inst) for op, arg in moved(f"___stack{left_out - 1}")]
+            for made in out:
+                self.handled(made, inst, left_out, first_round)
             out.append(self.fresh("JUMP", None, inst))
             self.links.append((out[-1], self.want(i, left_out - 1, first_round)))
-            self.handled(out[0], inst, left_out, first_round)
             return
         if depth - stack_use(inst, False)[0] < left_out or inst.op in ("LIST_APPEND", "SET_ADD", "MAP_ADD"):
             raise DecompileError("what lies at the bottom of the stack is used")
@@ -242,6 +277,8 @@ class _Copier:
         if left_out and handler.depth == left_out and self.insts[to + 1].op == "WITH_EXCEPT_START":
             made.handler = ExceptionHandler(self.exit_on_error(to, left_out), 0, False)
             return
+        if handler.depth < left_out:
+            raise DecompileError("an exception drops what lies at the bottom of the stack")
         left = min(left_out, handler.depth)
         self.handlers.append((made, self.want(to, left, first_round), handler.depth - left, handler.lasti))
 
@@ -270,7 +307,8 @@ class _Copier:
         made = {label: self.fresh(op, arg, like) for label, (op, arg) in {
             "start": ("PUSH_EXC_INFO", None), "kind": ("LOAD_GLOBAL", "BaseException"), "match": ("CHECK_EXC_MATCH", None),
             "other": ("POP_JUMP_IF", "false"), "store": ("STORE_FAST", name),
-            "exit": ("LOAD_FAST", f"___stack{left_out - 1}"), "type": ("LOAD_GLOBAL", "type"), "error": ("LOAD_FAST", name),
+            **{f"exit{k}": operation for k, operation in enumerate(moved(f"___stack{left_out - 1}"))},
+            "type": ("LOAD_GLOBAL", "type"), "error": ("LOAD_FAST", name),
             "call": ("CALL", (1, ())), "error2": ("LOAD_FAST", name), "error3": ("LOAD_FAST", name),
             "traceback": ("LOAD_ATTR", "__traceback__"), "leave": ("CALL", (3, ())), "swallowed": ("POP_JUMP_IF", "true"),
             "raise": ("RAISE_VARARGS", 0),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
-from ..bytecode.flow import unbound_loads
+from ..bytecode.flow import perhaps_bound, unbound_loads
 from ..errors import DecompileError
 from .copies import SHORT
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Item, Iter, as_expr
@@ -16,7 +16,6 @@ from .scopes import parameter_count
 from .walker import Walker
 
 LOAD, STORE = ast.Load(), ast.Store()
-_HANDLING = ("PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE")  # an exception lies on the stack
 
 
 class State:
@@ -71,17 +70,24 @@ def local_name(node: Any) -> str | None:
     return node.id if getattr(node, "is_local", False) else None
 
 
-def holds_error(name: str | None) -> TypeGuard[str]:
-    """Whether a variable of the engine's or the emitter's may hold an exception."""
-    return name is not None and name.startswith(("__error_", "__entry_", "__pushed_", "___stack"))
-
-
-def taken_out(variable: Any, name: str) -> ast.expr:
+def taken_out(variable: Any) -> ast.expr:
     """``(name, (name := None))[0]``: the value of a variable, which lets go of it."""
     clear = ast.NamedExpr(ast.Name(variable.id, STORE), ast.Constant(None))
     made = ast.Subscript(ast.Tuple([variable, clear], LOAD), ast.Constant(0), LOAD)
-    made.moves = name  # type: ignore[attr-defined]
+    made.moves = variable.id  # type: ignore[attr-defined]
     return made
+
+
+def cleared(names: Iterable[str]) -> ast.stmt:
+    """``name = None``."""
+    return ast.Assign([ast.Name(name, STORE) for name in names], ast.Constant(None), lineno=0)
+
+
+def is_cleared(statement: ast.stmt, name: str | None) -> bool:
+    """Whether a statement is ``name = None``, and ``name`` one of the emitter's."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Constant) or statement.value.value is not None:
+        return False
+    return len(statement.targets) == 1 and getattr(statement.targets[0], "id", None) == name and name is not None
 
 
 class Values(Walker):
@@ -97,10 +103,10 @@ class Values(Walker):
             if inst.op in ("LOAD_FAST", "STORE_FAST", "DELETE_FAST"):
                 inst.arg = _identifier(inst.arg)
         self.unbound = unbound_loads(self.g.insts, code.co_varnames[: parameter_count(code)])  # loads of locals that may raise
+        self.bound_before = perhaps_bound(self.g.insts, code.co_varnames[: parameter_count(code)])
         self.needs: set[str] = set()
         self.taken = {*code.co_varnames, *code.co_names, *code.co_cellvars, *code.co_freevars}
         self.fresh_names: set[str] = set()  # of variables that stand for entries of the stack
-        self.handed_over: set[str] = set()  # parameters that the original lets go of where it puts them onto the stack
         self.counts: dict[str, int] = {}
         self.cells: dict[str, ast.expr] = {}
         self.cell_names = self.cells_used()
@@ -108,7 +114,6 @@ class Values(Walker):
         self.todo: list[int] = []
         self.meets: set[int] = set()
         self.is_structured = True  # no numbered pieces
-        self.handles_errors = any(inst.op in _HANDLING or inst.handler is not None for inst in self.g.insts)
         self.steps = 0
 
     def count_step(self) -> None:
@@ -165,8 +170,7 @@ class Values(Walker):
             state.stack[k] = self.local(item.node.name)
             self.bound.add(item.node.name)
             return
-        stem = "error" if holds_error(getattr(item, "moves", None)) else "value"
-        state.stack[k] = self.bind(self.fresh(stem), item, out)
+        state.stack[k] = self.bind(self.fresh("value"), item, out)
 
     def bind(self, name: str, item: Any, out: list) -> ast.expr:
         """Assigns an entry to a variable of the emitter's; the entry that stands for it."""
@@ -191,7 +195,7 @@ class Values(Walker):
         for name, value in list(state.aliases.items()):
             if name in names or local_name(value) in names:
                 del state.aliases[name]
-                out.append(ast.Assign([ast.Name(name, STORE)], self.take(value), lineno=0))
+                out.append(ast.Assign([ast.Name(name, STORE)], self.take(self.last(state, value)), lineno=0))
 
     def release(self, state: State, name: str, out: list) -> None:
         """Before ``name`` changes: entries and variables that stand for it get their value."""
@@ -219,18 +223,51 @@ class Values(Walker):
     def move(self, state: State, name: str) -> bool:
         """``name`` is about to be cleared: what lies on the stack, if only once, is taken out of it."""
         holding = [k for k, item in enumerate(state.stack) if local_name(item) == name]
-        if len(holding) == 1 and all(map(is_atom, state.stack[holding[0] :])):
-            state.stack[holding[0]] = taken_out(self.local(self.name(name)), name)
+        if len(holding) == 1 and not any(_mentions(item, name) for item in state.stack[holding[0] + 1 :] if not is_atom(item)):
+            state.stack[holding[0]] = taken_out(self.local(self.name(name)))
             return True
         return False
 
-    def let_go(self, state: State, item: Any, out: list) -> None:
-        """Behind the last use of an entry: a variable with an exception is cleared, lest it keep all frames that it passed alive."""
+    # -- lifetimes: a variable of the emitter's holds its object as long as an entry, or an alias, stands for it
+
+    def owns(self, name: str | None) -> TypeGuard[str]:
+        """Whether a variable stands for entries of the stack and nothing else."""
+        return name is not None and (name in self.fresh_names or not self.is_structured and name.startswith("__entry_"))
+
+    def is_held(self, state: State, name: str, count: int | None = None) -> bool:
+        """Whether one of the lowest ``count`` entries, or a variable that was left out, stands for ``name``."""
+        return (any(local_name(item) == name for item in state.stack[:count])
+                or any(local_name(value) == name for value in state.aliases.values()))
+
+    def last(self, state: State, item: Any) -> Any:
+        """A value that has left the stack or the aliases, for one use: if it was the last of its variable, it is taken out of that."""
         name = local_name(item)
-        if (self.handles_errors and holds_error(name) and (name in self.fresh_names or name in self.handed_over)
-                and all(local_name(other) != name for other in state.stack)):
-            self.release(state, name, out)
-            out.append(ast.Assign([ast.Name(name, STORE)], ast.Constant(None), lineno=0))
+        if not self.owns(name) or self.is_held(state, name):
+            return item
+        return taken_out(item)
+
+    def drop(self, state: State, item: Any, out: list) -> None:
+        """Behind an entry that has left the stack, or the aliases, without a use."""
+        name = local_name(item)
+        if self.owns(name) and not self.is_held(state, name):
+            self.flush(state, out)
+            out.append(cleared((name,)))
+
+    def consume(self, state: State, count: int, out: list) -> None:
+        """The ``count`` entries on top are about to be used up: what nothing else holds is taken out of its variable."""
+        stack = state.stack
+        low = len(stack) - count
+        seen: set[str] = set()
+        for k in range(len(stack) - 1, low - 1, -1):
+            name = local_name(stack[k])
+            if not self.owns(name) or name in seen:
+                continue
+            seen.add(name)
+            if self.is_held(state, name, low):
+                continue
+            if any(_mentions(item, name) for item in stack[k + 1 :] if not is_atom(item)):
+                self.flush(state, out)
+            stack[k] = taken_out(stack[k])
 
     def call_runtime(self, name: str, *args: ast.expr) -> ast.expr:
         self.needs.add(name)

@@ -107,8 +107,8 @@ class ResumePoint:
         self.depth = depth
         live = _LIVE[id(self.code)][self.index]
         # Those that are not bound are passed as None, which nobody reads: one function serves the first round of a loop and the others.
-        self.names = sorted((live & bound | replaced_at(self.code, target)).difference(ending))
-        self.names += in_order(ending, self.code)  # frames drop their variables in this order
+        # Frames drop their variables in this order.
+        self.names = in_order((live & bound | replaced_at(self.code, target)).difference(ending), self.code) + in_order(ending, self.code)
         self.cells = cells
         self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names
         self.again = again  # the instruction has broken a graph already

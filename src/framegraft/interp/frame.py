@@ -13,6 +13,7 @@ from ..bytecode.decode import decode
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, Place, UserRaise
 from ..model.value import MISSING, CellVariable, ExceptionVariable, LazyVariable, VariableTracker, constant
+from .letting_go import let_go
 from .state import GlobalScope, TraceState, realize, set_context
 
 RULES: dict[str, Any] = {}
@@ -117,11 +118,12 @@ class InstructionTranslator:
                 self.ip += 1
                 try:
                     step(inst)
-                    signal = inst.run(self, inst)
-                except UserRaise as raised:
-                    if self.handled(raised):
-                        continue
-                    raise
+                    try:
+                        signal = inst.run(self, inst)
+                    except UserRaise as raised:
+                        if self.handled(raised):
+                            continue
+                        raise
                 except GraphBreak as broken:
                     broken.user_stack = broken.user_stack or state.user_stack()
                     broken.frames = broken.frames or list(state.frames)
@@ -164,6 +166,8 @@ class InstructionTranslator:
                 value.trace.append((self.code, self.line()))
         if handler is None:
             return False
+        for item in self.stack[handler.depth :]:
+            let_go(self, item)
         del self.stack[handler.depth :]
         if handler.lasti:
             self.stack.append(constant(0))  # lasti: where RERAISE says the exception came from

@@ -90,6 +90,7 @@ class CaptureMode(FakeTensorMode):
         self.random = False  # whether an operation drew random numbers
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
+        self.expanded: set[int] = set()  # the storages of inputs that have several elements in one place
 
     def __enter__(self) -> CaptureMode:
         """As torch's, without the flags that only torch.compile and modes of other kinds ask for."""
@@ -120,16 +121,26 @@ class CaptureMode(FakeTensorMode):
         if func is _DEVICE and type(args[0]) is FakeTensor:  # composite operations in C++ ask again and again
             return _META if self.in_kernel_invocation else args[0].fake_device
         named = kwargs or {}
+        kind = _IN_PLACE.get(func)
+        if kind is None:
+            kind = _IN_PLACE[func] = _kind_of(func)
+        if kind:
+            self._check_written(args[0])
+        elif "out" in named:
+            self._check_written(named["out"])
         known = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
         if known is not NotImplemented:
             return known
         kernels.check(func, args, named)
         if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
             self.random = not _drops_nothing(func, args, named)
-        kind = _IN_PLACE.get(func)
-        if kind is None:
-            kind = _IN_PLACE[func] = _kind_of(func)
         return self._in_place(kind, func, classes, args, named) if kind else self.dispatch(func, classes, args, named)
+
+    def _check_written(self, target: Any) -> None:
+        """Kernels refuse most writes to tensors that have several elements in one place; compilers write to a copy, or to all of it."""
+        if type(target) is FakeTensor and (
+                is_expanded(target) or self.expanded and target.untyped_storage()._cdata in self.expanded):
+            raise RuntimeError("a write to a tensor that has several elements in one place of memory")
 
     def _in_place(self, kind: str, func: Any, classes: Any, args: tuple, kwargs: dict) -> Any:
         """As torch's, but a tensor keeps its shape: torch's decompositions let a fake one grow where a real one raises."""
@@ -179,6 +190,10 @@ def _drops_nothing(func: Any, args: tuple, kwargs: dict) -> bool:
             if not value:
                 return True
     return False
+
+
+def is_expanded(tensor: torch.Tensor) -> bool:
+    return any(type(stride) is int and not stride and size != 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 DATA_DEPENDENT = (

@@ -17,7 +17,7 @@ from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
 from . import devices
-from .fake import CaptureMode, to_fake
+from .fake import CaptureMode, is_expanded, to_fake
 from .modes import ENTERED, Modes, leave_inference_mode
 from .policy import SymbolInput, fits
 
@@ -124,6 +124,8 @@ class OutputGraph:
     def add_input(self, value: torch.Tensor, source: Source, extents: Any = None) -> TensorVariable:
         """A placeholder for ``value``; ``example_value`` in its meta is the fake twin."""
         fake = to_fake(self.mode, value, extents)
+        if 0 in value.stride() and is_expanded(value):
+            self.mode.expanded.add(fake.untyped_storage()._cdata)
         # Inference tensors count no versions: whether the graph changes one is unknown.
         self._versions.append((fake, -1 if fake.is_inference() else fake._version))
         with self._after_placeholders():
