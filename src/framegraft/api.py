@@ -18,6 +18,7 @@ from .run import names, recompiles, records, skip, stance
 from .run.codes import CodeTable
 from .run.names import InstalledName
 from .tensor import marks
+from .tensor.devices import only_devices
 
 _COMPILED_CODES = CodeTable()
 _CONTEXTS: dict[tuple, Context] = {}
@@ -64,7 +65,7 @@ class Context:
 def _operations_are_watched() -> bool:
     """Whether a mode, a transform of torch.func or a ``__torch_dispatch__`` would see the operations of the trace itself."""
     functorch: Any = torch._C._functorch  # type: ignore[attr-defined]
-    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack()
+    return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() and not only_devices()
                 or functorch.maybe_current_level() is not None
                 or torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode))
 

@@ -149,6 +149,10 @@ class GraphBreak(Exception):
         return f"{self.reason}: {self.detail}" if self.detail else self.reason
 
 
+class NotYet(GraphBreak):
+    """An object that this very call makes into another one: the frame as a whole runs in eager mode, and is captured in the next call."""
+
+
 class UserRaise(Exception):
     """Control flow: the traced program raises ``value`` (a tracker of an exception, or of its class)."""
 

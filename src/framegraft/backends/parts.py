@@ -2,7 +2,8 @@
 
 It makes one node of the autograd graph out of a graph. Eager mode would have several that know nothing of each other where a
 tensor is detached in between: a backward pass through one leaves the others alone, and may be followed by one through another (a
-GAN's step). And ``lstm`` and its kin are better left to their kernels: AOTAutograd unrolls them, or fails.
+GAN's step). What is made in inference mode is made by a compiled graph only if that runs in inference mode as a whole. And ``lstm``
+and its kin are better left to their kernels: AOTAutograd unrolls them, or fails.
 
 Cuts are only made between operations, never in another order, and only where parts share nothing but values.
 """
@@ -20,7 +21,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from .. import config
-from ..tensor.modes import SWITCHES
+from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
 
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
@@ -34,7 +35,10 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
     labels = _labels(gm)
     starts = _bucket_starts(gm, example_inputs) if config.split_ddp_graphs else set()
     runs = _runs(gm, labels, starts)
-    if not 1 < len(runs) <= _MAX_PARTS + len(starts) or not _separable(runs):
+    inference = any(n.target is enter_inference_mode for n in gm.graph.nodes)
+    if inference and not (len(runs) <= _MAX_PARTS + len(starts) and _separable(runs)):
+        return gm.forward
+    if not inference and (not 1 < len(runs) <= _MAX_PARTS + len(starts) or not _separable(runs)):
         recurrent = _EAGER in labels.values()
         if recurrent and len(runs) == 1:
             return gm.forward
@@ -43,7 +47,7 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
     made = _Parts(gm, list(example_inputs))
     for run in runs:
         cut = {node for node, other in labels.items() if other not in (run.label, _EAGER) and run.label not in (None, _EAGER)}
-        made.add(run.nodes, cut, None if run.label == _EAGER else compile_one)
+        made.add(run.nodes, cut, None if run.label == _EAGER else _in_modes(compile_one, run.modes), run.modes)
     return made
 
 
@@ -121,21 +125,26 @@ class _Run:
 
     label: int | None
     nodes: list[Node]
+    modes: tuple[bool, ...] = ()  # inference modes that are entered around it
 
 
 def _runs(gm: GraphModule, labels: dict[Node, int], starts: set[Node]) -> list[_Run]:
     """The operations in order, cut at ``starts`` and where the label changes; those without one stay with their neighbours."""
     runs: list[_Run] = []
+    modes: tuple[bool, ...] = ()
     for node in gm.graph.nodes:
         if node.op in ("placeholder", "output"):
+            continue
+        if node.target in (enter_inference_mode, leave_inference_mode):
+            modes = (*modes, node.args[0]) if node.target is enter_inference_mode else modes[:-1]
             continue
         label, last = labels.get(node), runs[-1] if runs else None
         if last is not None and node.target is operator.getitem and node.args[0] in last.nodes:
             last.nodes.append(node)  # tuples stay inside
             continue
-        if (last is None or node in starts or (label == _EAGER) != (last.label == _EAGER)
+        if (last is None or node in starts or last.modes != modes or (label == _EAGER) != (last.label == _EAGER)
                 or label is not None and last.label is not None and label != last.label):
-            runs.append(_Run(label, []))
+            runs.append(_Run(label, [], modes))
         elif last.label is None:
             last.label = label
         runs[-1].nodes.append(node)
@@ -172,6 +181,20 @@ def _written(node: Node) -> Node | None:
 _INPLACE = frozenset(("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"))
 
 
+def _in_modes(fn: Callable[..., Any], modes: tuple[bool, ...]) -> Callable[..., Any]:
+    """``fn`` inside of these inference modes."""
+    if not modes:
+        return fn
+
+    def inside(*args: Any) -> Any:
+        with contextlib.ExitStack() as stack:
+            for mode in modes:
+                stack.enter_context(torch.inference_mode(mode))
+            return fn(*args)
+
+    return inside
+
+
 class _Parts:
     """Calls part after part: values are kept in slots, the inputs of the graph first."""
 
@@ -182,7 +205,7 @@ class _Parts:
         self._steps: list[tuple[Callable[..., Any], list[int], list[int]]] = []
         self._results: list[Any] = list(gm.graph.output_node().args[0])  # type: ignore[arg-type]
 
-    def add(self, nodes: list[Node], cut: set[Node], compile_one: Compile | None) -> None:
+    def add(self, nodes: list[Node], cut: set[Node], compile_one: Compile | None, modes: tuple[bool, ...]) -> None:
         """One more part, which has nothing to do with gradients of ``cut``; without ``compile_one`` it runs as it is."""
         inside = set(nodes)
         takes = list(dict.fromkeys(u for n in nodes for u in n.all_input_nodes if u not in inside))
@@ -201,7 +224,7 @@ class _Parts:
         part.meta = dict(self._gm.meta)
         examples = [_value(known[n]) if n in cut else self._examples[self._slots[n]] for n in takes]
         run = part.forward if compile_one is None else compile_one(part, examples)
-        self._steps.append((run, [self._slots[n] for n in takes], [i for i, n in enumerate(takes) if n in cut]))
+        self._steps.append((_in_modes(run, modes), [self._slots[n] for n in takes], [i for i, n in enumerate(takes) if n in cut]))
         for node in gives:
             self._slots[node] = len(self._examples)
             self._examples.append(_value(node))

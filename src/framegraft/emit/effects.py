@@ -23,6 +23,7 @@ from ..model.value import (
     VariableTracker,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
+from ..tensor import devices
 from ..tensor.modes import Modes
 from .codegen import Codegen
 
@@ -186,15 +187,19 @@ def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
 
 
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
+    is_class = issubclass(type(tracker.value), type)
+
     def custom(name: str) -> bool:
         """Whether the class has a method of its own, which the trace has run already."""
+        if is_class:
+            return True
         return not issubclass(type(tracker.value), types.FunctionType) and isinstance(getattr(tracker.cls, name, None), types.FunctionType)
 
     for attr, value in tracker.attrs.items():
 
         def store(cg: Codegen, names: list[str], attr: str = attr, value: Any = value) -> None:
             if value is MISSING and custom("__delattr__"):
-                cg.load_object(object)
+                cg.load_object(type if is_class else object)
                 cg.op("LOAD_ATTR", "__delattr__")
                 _fast(cg, names[0])
                 cg.op("LOAD_CONST", attr)
@@ -204,7 +209,7 @@ def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
                 _fast(cg, names[0])
                 cg.op("DELETE_ATTR", attr)
             elif custom("__setattr__"):
-                cg.load_object(object)
+                cg.load_object(type if is_class else object)
                 cg.op("LOAD_ATTR", "__setattr__")
                 _fast(cg, names[0])
                 cg.op("LOAD_CONST", attr)
@@ -286,9 +291,22 @@ def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
 def restore_modes(cg: Codegen, state: Any) -> None:
     """Leave torch's switches as the program has them here; the graph may have kept its own to itself."""
     graph = state.graph
-    calls = Modes().changes_since(graph.modes) if graph.switches else []
+    now, held = Modes(), graph.modes
+    for entry in now.entered[len(held.entered):]:  # the program's own object enters it, and leaves it later
+        _call_each(cg, entry.before.changes_since(held))
+        cg.load(entry.tracker)
+        cg.op("LOAD_ATTR", "__init__")
+        cg.op("LOAD_CONST", entry.mode)
+        cg.call(1)
+        cg.op("POP_TOP")
+        held = entry.inside
+    calls = now.changes_since(held) if graph.switches else []
     step = torch.autocast_increment_nesting if graph.nesting > 0 else torch.autocast_decrement_nesting
-    for fn, *args in [*calls, *[(step,)] * max(graph.nesting, -graph.nesting)]:
+    _call_each(cg, [*devices.steps(state), *calls, *[(step,)] * max(graph.nesting, -graph.nesting)])
+
+
+def _call_each(cg: Codegen, calls: list[tuple]) -> None:
+    for fn, *args in calls:
         cg.load_object(fn)
         for arg in args:
             cg.load_object(arg)

@@ -6,6 +6,8 @@ import sys
 import types
 from typing import Any
 
+import torch
+
 from .. import _native
 from ..model.value import MISSING
 from .tracebacks import Function
@@ -38,6 +40,18 @@ def _links(trace: tuple, here: types.FrameType) -> types.TracebackType | None:
     made = None
     for code, line in trace:
         made = types.TracebackType(made, here if code is None else Function.of(code).frame(), -1, line)
+    return made
+
+
+def new_inference_mode(mode: bool | None) -> Any:
+    """Called by transformed code: an object that has been left again, as it was made for ``mode``; for None, one without an
+    ``__init__`` yet, which is what enters it.
+    """
+    cls: Any = torch._C._InferenceMode
+    made = cls.__new__(cls)
+    if mode is not None:
+        made.__init__(mode)
+        made.__exit__(None, None, None)
     return made
 
 

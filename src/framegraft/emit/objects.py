@@ -27,10 +27,13 @@ from ..model.value import (
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
+from ..semantics.wrapping import STAND_INS
 from ..tensor.arrays import ArrayVariable
+from ..tensor.inference import InferenceVariable
+from ..tensor.modes import ENTERED
 from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
-from .made import complete_exception, new_exception, new_function, new_traceback
+from .made import complete_exception, new_exception, new_function, new_inference_mode, new_traceback
 
 GENERIC_DICT = GenericGetter("__dict__")
 
@@ -87,6 +90,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
             cg.op("LOAD_FAST", cg.temps[id(t)])
             cg.op("STORE_ATTR", attr)
         return
+    if t.cls in STAND_INS:
+        raise Unreconstructible("an object that stands for one made in C")
     payload = t.payload
     base = next(b for b in t.cls.__mro__ if b.__module__ in ("builtins", "collections") and not _is_python_class(b))
     cg.load_object(base)
@@ -131,6 +136,16 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.load(value)
         cg.call(3)
         cg.op("POP_TOP")
+
+
+@builds(InferenceVariable)
+def _inference(cg: Codegen, t: InferenceVariable) -> None:
+    """An object that has been left. One that is entered here gets its ``__init__``, which enters it, with the other modes."""
+    cg.load_object(new_inference_mode)
+    left = all(entry is not t.entry for entry, _ in ENTERED.stack)
+    cg.op("LOAD_CONST", t.mode if left else None)
+    cg.call(1)
+    cg.store_temp(t)
 
 
 def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:

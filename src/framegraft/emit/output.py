@@ -17,6 +17,7 @@ from ..interp.words import unbound_error
 from ..model.source import Source, instr
 from ..model.value import MISSING, NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from ..semantics import core, iteration
+from ..tensor import devices
 from ..tensor.modes import Modes
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
@@ -520,7 +521,9 @@ class Segment:
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""
-        if effects or self.state.graph.switches or self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
+        if effects or self.state.graph.switches or devices.steps(self.state):
+            return False
+        if self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
         if any(_inner(v) is not o or getattr(o, "attrs", None) for v, o in zip(wanted, outputs, strict=True)):

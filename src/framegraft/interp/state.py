@@ -46,6 +46,10 @@ class TraceState:
         self.mutated: dict[int, VariableTracker] = {}
         self.released: list[VariableTracker] = []  # locks that are let go behind the graph
         self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
+        self.class_writes: dict[str, dict[type, Any]] = {}  # attributes of classes that the trace has set: semantics.class_writes
+        self.class_numbers: dict[tuple[type, str], Any] = {}  # ints that classes keep, as symbols
+        self.own_keys: dict[int, list[Any]] = {}  # what stands for objects with their own __hash__, by hash: semantics.own_keys
+        self.own_key_of: dict[int, Any] = {}  # the same by the tracker's id
         self.dirty = 0
         self.root: Any = None
         self.depth = 0
@@ -69,6 +73,10 @@ class TraceState:
         self.rescued = False  # so does one that may raise, depending on the values in its tensors
         self.outside = 0  # changes to what is reached from outside of the trace
         self.held: frozenset[int] = frozenset()  # trackers of the trace's own objects that are reached so, too
+        self.devices: list[Any] = []  # the default devices in force, the last one counts
+        self.watches_devices = False  # one of them is or was in force
+        self.devices_before: tuple = ((), False, False)  # what holds at frame entry: tensor.devices
+        self.default_device: list[Any] = []  # what the program has set it to
         self.blocks: Any = None  # what repeated calls of modules are made of, where that is looked for
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where

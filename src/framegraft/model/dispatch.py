@@ -20,9 +20,13 @@ class TensorLayer:
 
     takes: Any = lambda self, fn, args, kwargs: False
     call: Any = None
+    #: (tx, callable, args, kwargs) -> kwargs, where a default device is or was in force
+    with_device: Any = None
     get_attr: Any = None
     set_attr: Any = None
     call_method: Any = None
+    #: (tx, tensor, memo) -> a copy by the copy module: a shallow one where memo is None
+    duplicate: Any = None
     truth: Any = None
     #: (tx, value, truth) -> whether the trace may go on as if bool(value) were that, because the graph checks it
     assume: Any = lambda self, tx, value, truth: False

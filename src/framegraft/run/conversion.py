@@ -20,7 +20,7 @@ from ..bytecode.ir import Instruction
 from ..emit.effects import changed_objects
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
-from ..errors import BackendCompilerFailed, GraphBreak, InternalError, Restart, Unsupported, UserRaise
+from ..errors import BackendCompilerFailed, GraphBreak, InternalError, NotYet, Restart, Unsupported, UserRaise
 from ..interp import frame as frames
 from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder
@@ -29,7 +29,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import tensor_spec
 from ..semantics import inlining
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import arrays, control_flow, modules
+from ..tensor import arrays, control_flow, devices, modules
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes
@@ -61,6 +61,8 @@ class Conversion:
         self.graph_module: Any = None
         self.compiling: tuple[str, Any, list[Any]] | None = None  # what the backend works on
         self.modes = Modes()
+        self.devices = devices.here()
+        self.global_state = _native.global_state()
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
         self.fixed_floats: set[Source] = set()
@@ -78,7 +80,7 @@ class Conversion:
         first = Numbering.next
         for _attempt in range(MAX_ATTEMPTS):
             try:
-                with recursion_room():
+                with recursion_room(), devices.taken_away() as self.own_devices:
                     made = self._attempt()
             except FloatsRefused as refused:
                 self._spare_compiler(refused)
@@ -169,7 +171,8 @@ class Conversion:
         closure = [self._free_cell(state, i, name, cell)
                    for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or (), strict=True))]
         inlining.start_frame(root, code, bound, closure)
-        state.guards.add(Source("STATE"), "STATE", _native.global_state())
+        state.guards.add(Source("STATE"), "STATE", self.global_state)
+        devices.begin(state, self.devices)
         return state, root
 
     def _trace_all(self) -> None:
@@ -212,6 +215,8 @@ class Conversion:
         return AGAIN
 
     def _broken(self, state: TraceState, root: frames.InstructionTranslator, broken: GraphBreak) -> Any:
+        if isinstance(broken, NotYet):
+            raise broken
         traced = broken.frames or [root]
         broken.frames = []  # it may be raised again, by another attempt
         interrupted = list(itertools.takewhile(lambda frame: frame.breakable, traced))
@@ -403,7 +408,8 @@ class Conversion:
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         if config.verify_guards_on_creation:
             self.modes.restore()  # the trace may have left the program's own mode behind
-            failed = program.explain(self.args, self.fn)
+            with self.own_devices():
+                failed = program.explain(self.args, self.fn)
             if failed is not None:
                 raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)

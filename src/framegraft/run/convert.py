@@ -14,6 +14,7 @@ from ..errors import (
     FramegraftError,
     GraphBreak,
     InternalError,
+    NotYet,
     Place,
     RecompileLimitExceeded,
     Unsupported,
@@ -31,6 +32,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     copies,
     deques,
     dict_methods,
+    formatting,
     functions,
     heaps,
     inlining,
@@ -41,7 +43,9 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     mappings,
     methods,
     object_methods,
+    own_keys,
     set_methods,
+    sorting,
     wrappers,
 )
 from ..tensor import (  # noqa: F401 - handlers register themselves
@@ -50,9 +54,12 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     checks,
     classes,
     control_flow,
+    copying,
+    devices,
     distributions,
     floats,
     hooks,
+    inference,
     modules,
     numpy,
     optim,
@@ -124,6 +131,10 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
             broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
             raise broken
         return conversion.run()
+    except NotYet as broken:
+        broken.settle()
+        capture.outcome = "eager"
+        return None
     except GraphBreak as broken:
         if ctx.fullgraph:
             raise Unsupported.from_break(broken) from None

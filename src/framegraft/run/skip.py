@@ -28,7 +28,8 @@ _POLYFILLS = tuple(root + "polyfills" + os.sep for root in _SELF)
 # Parts of torch and of the standard library that are plain Python on tensors and containers: tracing into them is sound.
 _INLINE = tuple(
     root + p.replace("/", os.sep)
-    for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "utils/_contextlib.py",
+    for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "autograd/anomaly_mode.py",
+              "utils/_contextlib.py",
               "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
               "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
               "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/",

@@ -88,11 +88,15 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
         handler = HANDLERS.get(id(value))
         if handler is not None:
             args, kwargs = realize_all(tx, args, kwargs)
+            if tx.state.watches_devices:
+                kwargs = TENSOR.with_device(tx, value, args, kwargs)
             if issubclass(type(value), types.BuiltinFunctionType):
                 arity.check(value, len(args), kwargs)
             return handler(tx, args, kwargs)
         if TENSOR.takes(value, args, kwargs):
             args, kwargs = realize_all(tx, args, kwargs)
+            if tx.state.watches_devices:
+                kwargs = TENSOR.with_device(tx, value, args, kwargs)
             return TENSOR.call(tx, value, args, kwargs)
         if issubclass(type(value), type):
             return call_class(tx, value, args, kwargs)

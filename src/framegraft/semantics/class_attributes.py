@@ -21,7 +21,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import calls, instances, lookup
+from . import calls, class_writes, instances, lookup
 from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
 
@@ -55,7 +55,12 @@ def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallb
             return instances.bind(tx, on_meta, obj, meta, name)
     else:
         on_meta = MISSING
-    found = lookup.mro_lookup(tx, cls, name)
+    stored = class_writes.written(tx, cls, name)
+    if stored is MISSING:
+        stored = class_writes.number(tx, cls, name)
+    if stored is not MISSING:
+        return stored
+    found = class_writes.found(tx, cls, name)
     if found is MISSING:
         if meta is type and lookup.defines(type, name):
             return _type_member(tx, obj, cls, name)

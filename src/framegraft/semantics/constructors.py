@@ -35,14 +35,14 @@ from ..model.value import (
     constant,
 )
 from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, operators, truth
-from .wrapping import wrap_pinned
+from .wrapping import wrap_class, wrap_pinned
 
 
 @constructs(type)
 def make_type(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if len(args) != 1:
         raise GraphBreak("untraceable_call", "type() with three arguments")
-    return wrap_pinned(tx, args[0].python_type())
+    return wrap_class(tx, args[0].python_type())
 
 
 @constructs(super)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import copy
 import copyreg
 import enum
@@ -10,7 +11,7 @@ from typing import Any
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.dispatch import handles
+from ..model.dispatch import TENSOR, handles
 from ..model.source import pinned
 from ..model.value import (
     MISSING,
@@ -22,18 +23,35 @@ from ..model.value import (
     ObjectVariable,
     SetVariable,
     SymbolicVariable,
+    TensorVariable,
     TupleVariable,
     VariableTracker,
 )
-from . import calls, hashed, instances, lookup
+from . import attributes, calls, hashed, instances, lookup
 from .wrapping import wrap_pinned
 
 
 @handles(copy.deepcopy)
 def handle_deepcopy(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    if len(args) != 1 or kwargs:
+    memo: dict = {}
+    if len(args) == 2 and not kwargs and isinstance(args[1], MemoVariable):
+        memo = args[1].memo
+    elif len(args) != 1 or kwargs:
         raise GraphBreak("untraceable_call", "copy.deepcopy with a memo")
-    return duplicate(tx, args[0], {})
+    return duplicate(tx, args[0], memo)
+
+
+class MemoVariable(VariableTracker):
+    """What ``__deepcopy__`` gets, for nothing but to hand it on."""
+
+    __slots__ = ("memo",)
+
+    def __init__(self, memo: dict) -> None:
+        self.memo = memo
+        self.source = None
+
+    def python_type(self) -> type:
+        return dict
 
 
 _ATOMIC = (types.FunctionType, type, types.BuiltinFunctionType, enum.Enum, property, range)
@@ -60,6 +78,8 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
             memo[id(obj)] = (made, obj)
         return made
 
+    if isinstance(obj, TensorVariable):
+        return keep(TENSOR.duplicate(tx, obj, memo))
     if isinstance(obj, ListVariable):
         made = keep(ListVariable([]))
         made.items.extend(part(i) for i in obj.items)
@@ -84,9 +104,24 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
         if memo is not None and not all(isinstance(i, ConstantVariable) for i in obj.items.values()):
             raise GraphBreak("untraceable_call", f"a deep copy of a {obj.cls.__name__} of objects")
         return keep(SetVariable(dict(obj.items), cls=obj.cls, order=None if obj.order is None or memo is not None else obj.order.copy()))
+    if isinstance(obj, ObjectVariable) and obj.cls in (collections.OrderedDict, collections.defaultdict):
+        return _duplicate_mapping(tx, obj, part, keep)
     if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & 1 << 9:
         return _duplicate_object(tx, obj, memo, part, keep)
     raise GraphBreak("untraceable_call", f"a copy of a {obj.python_type().__name__}")
+
+
+def _duplicate_mapping(tx: Any, obj: ObjectVariable, part: Any, keep: Any) -> VariableTracker:
+    """An OrderedDict or defaultdict, by its ``__copy__`` or ``__reduce__``: made of the factory, then item by item."""
+    namespace: Any = instances.instance_dict(tx, obj) if obj.cls is collections.OrderedDict else None
+    if namespace is not None and hashed.complete(tx, namespace):
+        raise GraphBreak("untraceable_call", "a copy of an OrderedDict with attributes")
+    factory = [attributes.get_attr(tx, obj, "default_factory")] if obj.cls is collections.defaultdict else []
+    made: Any = keep(calls.call_class(tx, obj.cls, factory, {}))
+    entries: Any = hashed.payload_of(obj)
+    for key, value in list(hashed.complete(tx, entries).values()):
+        hashed.dict_set(tx, made.payload, realize(part(key), tx.state), part(value))
+    return made
 
 
 def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any, keep: Any) -> VariableTracker:
@@ -95,8 +130,9 @@ def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any
         raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, for which copyreg has a function")
     tx.state.guards.add(pinned(copyreg.dispatch_table), "NOKEY", cls)
     own = lookup.mro_lookup(tx, cls, "__copy__" if memo is None else "__deepcopy__")
-    if memo is None and isinstance(own, types.FunctionType):
-        return calls.call(tx, wrap_pinned(tx, own), [obj], {})
+    if isinstance(own, types.FunctionType):
+        copied = calls.call(tx, wrap_pinned(tx, own), [obj] if memo is None else [obj, MemoVariable(memo)], {})
+        return copied if copied is obj else keep(copied)
     for name, default in _DEFAULT_COPY.items():
         if lookup.mro_lookup(tx, cls, name) is not default:
             raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, which has its own {name}")

@@ -191,12 +191,37 @@ def sort_items(tx: Any, items: list, kwargs: dict) -> list:
     items = [realize(i, tx.state) for i in items]
     plain = isinstance(key, ConstantVariable) and key.value is None
     keys = items if plain else [realize(calls.call(tx, key, [i], {}), tx.state) for i in items]
+    if keys and all(_compares_in_python(tx, k) for k in keys):
+        proxies = [_Compared(tx, k) for k in keys]
+        return [items[i] for i in sorted(range(len(items)), key=proxies.__getitem__, reverse=reverse)]
     try:
         ranks = [core.need_constant_deep(k) for k in keys]
         order = sorted(range(len(items)), key=ranks.__getitem__, reverse=reverse)
     except TypeError as error:
         raise UserRaise(user_error(TypeError, *error.args)) from None
     return [items[i] for i in order]
+
+
+def _compares_in_python(tx: Any, key: VariableTracker) -> bool:
+    if not isinstance(key, ObjectVariable) or key.payload is not None:
+        return False
+    return isinstance(lookup.mro_lookup(tx, key.cls, "__lt__"), types.FunctionType)
+
+
+class _Compared:
+    """Stands for an object while it is sorted: list.sort asks for nothing but ``<``."""
+
+    __slots__ = ("key", "tx")
+
+    def __init__(self, tx: Any, key: VariableTracker) -> None:
+        self.tx = tx
+        self.key = key
+
+    def __lt__(self, other: _Compared) -> bool:
+        try:
+            return calls.truth_of(self.tx, realize(operators.apply(self.tx, operator.lt, [self.key, other.key]), self.tx.state))
+        except UserRaise:
+            raise GraphBreak("raised_exception", "an error in the middle of a sort") from None
 
 
 @handles(abs)

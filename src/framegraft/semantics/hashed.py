@@ -71,6 +71,9 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
             if key.source is not None and key.source.access != "CONST":
                 tx.state.guards.keys.setdefault(type(value), {})[key.source] = None
             return value
+        own = OWN_KEY[0](tx, key)
+        if own is not None:
+            return own
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
     if isinstance(key, (ListVariable, DictVariable, SetVariable, DequeVariable, SliceVariable)):
@@ -86,6 +89,10 @@ def _key_of(tx: Any, d: DictVariable, key: VariableTracker) -> Any:
         part = realize(parts.pop(), tx.state)
         if isinstance(part, TupleVariable):
             parts += part.items
+        elif isinstance(part, SetVariable):
+            parts += part.items.values()
+        elif id(part) in tx.state.own_key_of:
+            raise GraphBreak("unsupported_builtin_method", f"a {part.python_type().__name__} as a key of a dict made outside of the trace")
         elif isinstance(part, ObjectVariable) and part.source is not None and part.source in tx.state.guards.keys.get(type(part.value), ()):
             tx.state.guards.add(part.source, "ID", part.value)
     return hashed
@@ -278,6 +285,7 @@ def shadow(tx: Any, operand: VariableTracker) -> Any:
     return keys if all(map(has_steady_hash, keys)) else None
 
 
+OWN_KEY: list[Any] = []  # set by own_keys.py, as well
 ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
 
 

@@ -22,7 +22,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import calls, class_attributes, lookup, storing
+from . import calls, class_attributes, class_writes, lookup, storing
 from .hashed import dict_get
 from .wrapping import wrap_class, wrap_pinned
 
@@ -75,7 +75,17 @@ def _is_generic(cls: type) -> bool:
 def generic_get_attr(tx: Any, obj: ObjectVariable, name: str, fallback: bool = True) -> VariableTracker:
     """object.__getattribute__, then ``__getattr__``."""
     cls = obj.cls
-    on_class = lookup.mro_lookup(tx, cls, name)
+    stored = class_writes.written(tx, cls, name)
+    if stored is not MISSING or type(lookup.peek(cls, name)) is int:
+        own = instance_dict_attr(tx, obj, name)
+        if own is not MISSING:
+            lookup.record(tx, cls, name)
+            return own
+        if stored is MISSING:
+            stored = class_writes.number(tx, cls, name)
+        if stored is not MISSING:
+            return class_writes.of_instance(stored, obj)
+    on_class = class_writes.found(tx, cls, name)
     if on_class is _CLASS_OF:
         return wrap_class(tx, cls)
     kind = type(on_class)

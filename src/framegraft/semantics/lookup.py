@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _native
 from .._native import type_name
-from ..errors import UserRaise
+from ..errors import GraphBreak, UserRaise
 from ..interp.state import user_error
 from ..model.source import pinned
 from ..model.value import MISSING, VariableTracker, constant
@@ -17,6 +17,23 @@ HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that has its slots from a cla
 
 def mro_lookup(tx: Any, cls: type, name: str) -> Any:
     """_PyType_Lookup, recorded as a guard when some class of the MRO can change. MISSING where nothing is found."""
+    writes = tx.state.class_writes
+    if writes and name in writes and not writes[name].keys().isdisjoint(cls.__mro__):
+        raise GraphBreak("unsupported_attribute", f"{cls.__name__}.{name}, which the trace has changed")
+    return record(tx, cls, name)
+
+
+def peek(cls: type, name: str) -> Any:
+    """_PyType_Lookup, of which nobody is told. MISSING where nothing is found."""
+    for base in cls.__mro__:
+        namespace = base.__dict__
+        if name in namespace:
+            return namespace[name]
+    return MISSING
+
+
+def record(tx: Any, cls: type, name: str) -> Any:
+    """``mro_lookup`` in the classes as they were at frame entry."""
     found: Any = MISSING
     for base in cls.__mro__:
         namespace = base.__dict__

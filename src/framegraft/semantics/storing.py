@@ -23,7 +23,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import calls, class_attributes, exception_attributes, instances, lookup
+from . import calls, class_attributes, class_writes, exception_attributes, instances, lookup
 from .wrapping import wrap_pinned
 
 
@@ -44,8 +44,17 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
         tx.state.changed(obj)
         obj.attrs[name] = value  # type: ignore[attr-defined]
         return
-    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), type):
+    if not isinstance(obj, ObjectVariable):
         raise GraphBreak("unsupported_mutation", f"setting {obj.python_type().__name__}.{name}")
+    if issubclass(type(obj.value), type):
+        setter = lookup.mro_lookup(tx, obj.cls, "__setattr__")
+        if isinstance(setter, types.FunctionType):
+            calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
+        elif setter is type.__setattr__:
+            class_writes.set_class_attr(tx, obj, name, value)
+        else:
+            raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
+        return
     if issubclass(type(obj.value), (types.FunctionType, types.ModuleType)):
         if name.startswith("__") or isinstance(lookup.mro_lookup(tx, obj.cls, "__setattr__"), types.FunctionType):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
@@ -154,6 +163,8 @@ def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) 
     if obj.namespace is not None and not instances.is_slot(tx, obj, name):
         calls.operators.containers.dict_set(tx, obj.namespace, constant(name), value)
         return
+    if id(obj) in tx.state.own_key_of:
+        raise GraphBreak("unsupported_mutation", f"setting {name} of an object that is a key")
     if obj.value is not MISSING and obj.source is None:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object that cannot be reached again")
     obj.attrs[name] = value
@@ -175,8 +186,13 @@ def _call_deleter(tx: Any, obj: ObjectVariable, name: str, on_class: Any) -> boo
 
 
 def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
-    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), (type, types.ModuleType, types.FunctionType)):
+    if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), (types.ModuleType, types.FunctionType)):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.python_type().__name__}.{name}")
+    if issubclass(type(obj.value), type):
+        if lookup.mro_lookup(tx, obj.cls, "__delattr__") is not type.__delattr__:
+            raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}, which has a __delattr__ of its own")
+        class_writes.del_class_attr(tx, obj, name)
+        return
     deleter = lookup.mro_lookup(tx, obj.cls, "__delattr__")
     on_class = lookup.mro_lookup(tx, obj.cls, name)
     if deleter is object.__delattr__ and on_class is not MISSING and _call_deleter(tx, obj, name, on_class):

@@ -59,7 +59,12 @@ def wrap_constant(value: Any) -> VariableTracker:
     return ObjectVariable(value, cls, pinned(value))
 
 
+STAND_INS: set[type] = set()  # classes in Python that do what one in C does: the program never sees them
+
+
 def wrap_class(tx: Any, cls: type) -> VariableTracker:
+    if cls in STAND_INS:
+        raise GraphBreak("introspection", "the class of an object that stands for one made in C")
     return wrap_pinned(tx, cls)
 
 

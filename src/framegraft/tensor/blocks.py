@@ -145,7 +145,7 @@ class Blocks:
         if None in seen_of:
             return None
         modes = tuple(Modes().values.items()) if graph.switches else None
-        return fn.cls, len(args), tuple(kwargs), tuple(seen_of), torch.is_grad_enabled(), modes, graph.nesting
+        return fn.cls, len(args), tuple(kwargs), tuple(seen_of), tuple(state.devices), torch.is_grad_enabled(), modes, graph.nesting
 
     def _knows_what_is_held(self) -> bool:
         """Changes of the trace's objects that hang off changed objects from outside are noticed from now on; False if they can't be."""

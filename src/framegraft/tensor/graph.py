@@ -16,8 +16,9 @@ from torch._dispatch.python import enable_python_dispatcher
 from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
+from . import devices
 from .fake import CaptureMode, is_expanded, to_fake
-from .modes import Modes
+from .modes import ENTERED, Modes, leave_inference_mode
 from .policy import SymbolInput, fits
 
 
@@ -47,6 +48,7 @@ class OutputGraph:
         self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
+        self.watches_devices = False  # a default device is or was in force
         self.call_count = 0
         self.switches = 0  # nodes that change torch's modes
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
@@ -75,7 +77,13 @@ class OutputGraph:
 
     def propagating(self) -> Any:
         """The context in which an operation runs on fake tensors."""
-        return _Unheard(self.mode if self.symbols is None else self._with_symbols())
+        context = _Unheard(self.mode if self.symbols is None else self._with_symbols())
+        return context if not self.watches_devices else self._watched(context)
+
+    @contextlib.contextmanager
+    def _watched(self, context: Any) -> Iterator[None]:
+        with devices.Watch(), context:
+            yield
 
     @contextlib.contextmanager
     def _with_symbols(self) -> Iterator[None]:
@@ -197,6 +205,8 @@ class OutputGraph:
 
     def finish(self, outputs: list[Any]) -> torch.fx.GraphModule:
         """Close the graph with these outputs; placeholders that nothing uses are dropped."""
+        for _ in ENTERED.stack[len(self.modes.entered):]:
+            self.graph.call_function(leave_inference_mode)
         self.graph.output(tuple(self.symbols.node(t) if isinstance(t, SymbolicVariable) else t.node for t in outputs))
         if self.symbols is not None:
             self.symbols.drop_unused()

@@ -1,12 +1,14 @@
-"""Torch's thread-wide switches that a program may set while it is traced: grad mode and autocast.
+"""Torch's switches that a program may set while it is traced: grad mode, autocast, anomaly detection, the default dtype.
 
 A switch takes effect in the trace at once (fake tensors see it), goes into the graph as a node, and is set again by the
-transformed code behind the graph, because a backend may keep the graph's switches to itself.
+transformed code behind the graph, because a backend may keep the graph's switches to itself. Inference mode is none of them: it
+is entered and left, in the order of a stack (``inference.py``).
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,23 +17,30 @@ import torch
 from ..errors import GraphBreak
 from ..model.dispatch import handles
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
+from ..semantics.wrapping import wrap_pinned
 
 _DEVICES = ("cpu", "cuda")
 _C: Any = torch._C  # its private functions have no stubs
 #: Which kernels scaled_dot_product_attention may take: what torch.nn.attention.sdpa_kernel sets.
 _SDP = tuple((getattr(_C, f"_set_sdp_use_{kind}"), getattr(_C, f"_get_{kind}_sdp_enabled"))
              for kind in ("cudnn", "flash", "mem_efficient", "math", "overrideable") if hasattr(_C, f"_get_{kind}_sdp_enabled"))
-SWITCHES = frozenset((torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
-                      torch.clear_autocast_cache, *(setter for setter, _ in _SDP)))  # as nodes of a graph
+#: Switches that no entry is guarded on: who asks for one guards it.
+_ASKED = (
+    (torch.set_anomaly_enabled, lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())),
+    (_C._set_multithreading_enabled, lambda: (_C._is_multithreading_enabled(),)),
+)
+_SETTERS = {torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
+            torch.clear_autocast_cache, torch.set_default_dtype, *(setter for setter, _ in (*_SDP, *_ASKED))}
 
 
 class Modes:
-    """A snapshot of the switches."""
+    """A snapshot of the switches, and of the inference modes that this thread's graphs and traces have entered."""
 
-    __slots__ = ("values",)
+    __slots__ = ("entered", "values")
 
     def __init__(self) -> None:
         """What holds now."""
+        self.entered = tuple(entry for entry, _ in ENTERED.stack)
         self.values: dict[Any, Any] = {(torch._C._set_grad_enabled,): torch.is_grad_enabled()}
         for device in _DEVICES:
             self.values[torch.set_autocast_enabled, device] = torch.is_autocast_enabled(device)
@@ -39,17 +48,83 @@ class Modes:
         self.values[torch.set_autocast_cache_enabled,] = torch.is_autocast_cache_enabled()
         for setter, getter in _SDP:
             self.values[setter,] = getter()
+        self.values[torch.set_default_dtype,] = torch.get_default_dtype()
+        for setter, getter in _ASKED:
+            self.values[setter,] = getter()
 
     def restore(self) -> None:
+        stack = ENTERED.stack
+        common = 0
+        while common < min(len(stack), len(self.entered)) and stack[common][0] is self.entered[common]:
+            common += 1
+        while len(stack) > common:
+            ENTERED.leave()
+        for entry in self.entered[common:]:
+            entry.before.switch()
+            ENTERED.enter(entry)
+        self.switch()
+
+    def switch(self) -> None:
         now = Modes().values
         for (setter, *where), value in self.values.items():
             if now[(setter, *where)] != value:
-                setter(*where, value)
+                setter(*where, *_arguments(value))
 
     def changes_since(self, before: Modes) -> list[tuple]:
         """Calls (function, arguments...) that lead from ``before`` to here. Grad mode is always told."""
-        return [(*key, value) for key, value in self.values.items()
+        return [(*key, *_arguments(value)) for key, value in self.values.items()
                 if key[0] is torch._C._set_grad_enabled or before.values[key] != value]
+
+
+def _arguments(value: Any) -> tuple:
+    return value if type(value) is tuple else (value,)
+
+
+class Entry:
+    """An inference mode that was entered. Of one that a trace has entered, what held before and after, and its tracker."""
+
+    __slots__ = ("before", "inside", "mode", "tracker")
+
+    def __init__(self, mode: bool, tracker: Any = None) -> None:
+        self.mode = mode
+        self.tracker = tracker
+        self.before: Any = Modes() if tracker is not None else None
+        self.inside: Any = self.before
+
+
+class _Entered(threading.local):
+    """The inference modes that are entered in this thread, each with the object of torch that leaves it when it dies."""
+
+    def __init__(self) -> None:
+        self.stack: list[tuple[Entry, Any]] = []
+
+    def enter(self, entry: Entry) -> None:
+        guard = _C._InferenceMode(entry.mode)
+        guard.__enter__()
+        self.stack.append((entry, guard))
+        if entry.tracker is not None:
+            entry.inside = Modes()
+
+    def leave(self) -> None:
+        _, guard = self.stack.pop()
+        guard.__exit__(None, None, None)
+
+
+ENTERED = _Entered()
+
+
+def enter_inference_mode(mode: bool) -> None:
+    """In a graph: enters inference mode, or leaves it for a while."""
+    ENTERED.enter(Entry(mode))
+
+
+def leave_inference_mode() -> None:
+    """In a graph: leaves what was entered last."""
+    ENTERED.leave()
+
+
+SWITCHES = frozenset((*_SETTERS, enter_inference_mode, leave_inference_mode))  # as nodes of a graph
+
 
 
 @contextlib.contextmanager
@@ -67,7 +142,8 @@ def no_saved_tensor_hooks() -> Iterator[None]:
             autograd._push_saved_tensors_default_hooks(pack, unpack)
 
 
-def _node(tx: Any, fn: Any, args: tuple) -> None:
+def switch_node(tx: Any, fn: Any, args: tuple) -> None:
+    """A node for a switch."""
     graph = tx.state.graph
     graph.node("call_function", fn, args, {})
     graph.call_count -= 1  # a graph of nothing but switches need not run
@@ -85,7 +161,7 @@ def _plain(args: list, kwargs: dict, name: str) -> tuple:
 def set_grad_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     mode, = _plain(args, kwargs, "set_grad_enabled")
     if torch.is_grad_enabled() != mode:
-        _node(tx, torch._C._set_grad_enabled, (mode,))
+        switch_node(tx, torch._C._set_grad_enabled, (mode,))
         torch._C._set_grad_enabled(mode)
     return NONE
 
@@ -95,7 +171,7 @@ def _switch(setter: Any, getter: Any) -> None:
     def switch(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         values = _plain(args, kwargs, setter.__name__)
         if getter(*values[:-1]) != values[-1]:
-            _node(tx, setter, values)
+            switch_node(tx, setter, values)
             setter(*values)
         return NONE
 
@@ -107,9 +183,66 @@ for _setter, _getter in _SDP:
     _switch(_setter, _getter)
 
 
+def _set_asked(setter: Any, getter: Any) -> None:
+    @handles(setter)
+    def switch(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        values = _plain([*args, *kwargs.values()], {}, setter.__name__)
+        if kwargs.keys() - {"check_nan"}:
+            raise GraphBreak("untraceable_call", f"{setter.__name__} with keywords")
+        if setter is torch.set_anomaly_enabled and len(values) == 1:
+            values = (*values, True)
+        if getter() != values:
+            switch_node(tx, setter, values)
+            setter(*values)
+        return NONE
+
+
+for _setter, _getter in _ASKED:
+    _set_asked(_setter, _getter)
+
+
+class _Ask:
+    """Guard accessor: what a function without arguments tells."""
+
+    __name__ = "ask"
+
+    def __call__(self, fn: Any) -> Any:
+        return fn()
+
+
+ASK = _Ask()
+
+
+def _ask(fn: Any, setter: Any, place: int) -> None:
+    """A getter of such a switch: what held at frame entry is guarded, where it may be anything else."""
+
+    @handles(fn)
+    def ask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        source = wrap_pinned(tx, fn).source
+        assert source is not None
+        tx.state.guards.add(source.child("PYCALL", ASK), "EQ", tx.state.graph.modes.values[setter,][place])
+        return constant(fn())
+
+
+_ask(torch.is_anomaly_enabled, torch.set_anomaly_enabled, 0)
+_ask(torch.is_anomaly_check_nan_enabled, torch.set_anomaly_enabled, 1)
+_ask(_C._is_multithreading_enabled, _C._set_multithreading_enabled, 0)
+
+
+@handles(torch.set_default_dtype)
+def set_default_dtype(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    dtype, = _plain([*args, *kwargs.values()], {}, "set_default_dtype")
+    if dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16) or kwargs.keys() - {"d"}:
+        raise GraphBreak("untraceable_call", "set_default_dtype of something other than a floating point dtype")
+    if torch.get_default_dtype() != dtype:
+        switch_node(tx, torch.set_default_dtype, (dtype,))
+        torch.set_default_dtype(dtype)
+    return NONE
+
+
 @handles(torch.clear_autocast_cache)
 def clear_autocast_cache(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    _node(tx, torch.clear_autocast_cache, ())
+    switch_node(tx, torch.clear_autocast_cache, ())
     return NONE
 
 

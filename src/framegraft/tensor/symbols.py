@@ -87,7 +87,7 @@ class Extents:
 
 def as_tensor(value: float) -> torch.Tensor:
     """Called by transformed code: how a float goes into a graph, since compilers know no float inputs."""
-    return torch.tensor(value, dtype=torch.float64)
+    return torch.tensor(value, dtype=torch.float64, device="cpu")  # whatever the default device
 
 
 def _is_there(node: Any) -> bool:

@@ -8,9 +8,11 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch.nn.parameter import UninitializedTensorMixin
+from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _native
-from ..errors import GraphBreak, UserRaise
+from ..errors import GraphBreak, NotYet, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, constructs, handles, method
 from ..model.value import (
@@ -31,8 +33,9 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
-from . import leaves, numpy, subclasses, symbolic
+from . import devices, leaves, numpy, subclasses, symbolic
 from .fake import FakeTensor
+from .modes import ASK
 from .policy import INT64
 from .running import note_errors, run_node
 from .strides import tensor_of_strides
@@ -67,19 +70,8 @@ _REFUSED = frozenset(("manual_seed", "seed", "save", "load", "compile", "set_gra
                       "equal", "allclose", "is_nonzero", "nonzero_", "from_numpy", "from_file", "set_default_dtype"))
 
 
+_WAITED = WeakIdKeyDictionary()
 _GETTERS = ("_get_", "_is_", "_len_", "_has_")
-
-
-class _Ask:
-    """Guard accessor: what a function without arguments tells."""
-
-    __name__ = "ask"
-
-    def __call__(self, fn: Any) -> Any:
-        return fn()
-
-
-_ASK = _Ask()
 
 
 def _read_state(tx: Any, fn: Any) -> VariableTracker:
@@ -89,7 +81,7 @@ def _read_state(tx: Any, fn: Any) -> VariableTracker:
         raise GraphBreak("untraceable_call", f"{fn.__name__}() gives a {type(value).__name__}")
     source = wrap_pinned(tx, fn).source
     assert source is not None
-    tx.state.guards.add(source.child("PYCALL", _ASK), "EQ", value)
+    tx.state.guards.add(source.child("PYCALL", ASK), "EQ", value)
     return constant(value)
 
 
@@ -130,6 +122,9 @@ class Tensors(TensorLayer):
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
         return call_torch(tx, fn, args, kwargs)
+
+    def with_device(self, tx: Any, fn: Any, args: list, kwargs: dict) -> dict:
+        return devices.with_device(tx, fn, args, kwargs)
 
     def is_block(self, value: Any) -> bool:
         return isinstance(value, torch.nn.Module)
@@ -239,6 +234,9 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
 
 def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
     cls = type(value)
+    if issubclass(cls, UninitializedTensorMixin) and value not in _WAITED:  # of a lazy module, whose first call gives it its shape
+        _WAITED[value] = True
+        raise NotYet("input_subclass", f"a tensor of class {cls.__name__}")
     if not subclasses.is_plain(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
@@ -428,7 +426,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 
 _layer = Tensors()
-for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "truth",
+for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "with_device", "truth",
               "wrap", "is_constant_type", "is_singleton_type", "block", "is_block"):
     setattr(TENSOR, _name, getattr(_layer, _name))
 
