@@ -18,6 +18,7 @@ from ..backends.registry import call_backend
 from ..backends.tracing import has_float_symbols, refused_floats
 from ..bytecode.ir import Instruction
 from ..emit.effects import changed_objects
+from ..emit.interrupted import Interrupted
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
 from ..errors import BackendCompilerFailed, GraphBreak, InternalError, NotYet, Restart, Unsupported, UserRaise
@@ -227,12 +228,13 @@ class Conversion:
             raise broken
         if broken not in self.planned.values() and broken.reason != "forced_break":
             return self._plan(interrupted, broken)
-        return self._unsafe(state) or self._emit(state, interrupted, broken, Segment.finish_break)
+        return self._unsafe(state) or self._emit(state, interrupted, broken, Interrupted.finish_break)
 
-    def _emit(self, state: TraceState, interrupted: list, broken: GraphBreak | None, finish: Callable[[Segment], None]) -> Any:
+    def _emit(self, state: TraceState, interrupted: list, broken: GraphBreak | None, finish: Callable[[Any], None]) -> Any:
         root = interrupted[0]
         self.capture.spent("trace")
-        segment = Segment(state, interrupted, self._install, self._fresh, self._make_resume)
+        kind = Segment if broken is None else Interrupted
+        segment = kind(state, interrupted, self._install, self._fresh, self._make_resume)
         state.frames[:] = interrupted
         try:
             finish(segment)
