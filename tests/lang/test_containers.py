@@ -229,3 +229,15 @@ def test_print_is_no_stream(x):
         except TypeError as error:
             told.append(str(error))
     return x + 1, told
+
+
+KINDS, ATOMIC = {int, float, torch.Tensor}, frozenset((type(None), bool, int, str, 1.5))
+
+
+@differential(graphs=1)
+def test_classes_in_a_set_from_outside(x):
+    found = [type(value) in ATOMIC for value in (1, "a", None, 1.5, x, [])]
+    KINDS.add(list)
+    found += [type(value) in KINDS for value in (1, x, [])]
+    KINDS.discard(list)
+    return x + 1, found, len(KINDS), ATOMIC | KINDS == KINDS | ATOMIC, KINDS >= {int}, 1.5 in ATOMIC

@@ -207,11 +207,12 @@ class VariableBuilder:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
         if issubclass(type(value), (set, frozenset)):
-            if not all(type(v) in CONSTANT_TYPES for v in value):
-                raise GraphBreak("unsupported_iterator", "a set of objects other than constants, made outside of the trace")
+            if not all(type(v) in CONSTANT_TYPES or type(v) is type for v in value):
+                raise GraphBreak("unsupported_iterator", "a set of objects other than constants and classes, made outside of the trace")
             guards.add(source, "PY", _SetIs(value))
             base_cls = set if issubclass(type(value), set) else frozenset
-            return SetVariable({v: constant(v) for v in value}, source, value, base_cls)
+            items = {v: wrap_class(self, v) if type(v) is type else constant(v) for v in value}
+            return SetVariable(items, source, value, base_cls)
         return None
 
     def _super(self, value: Any, source: Source) -> VariableTracker:
@@ -330,7 +331,7 @@ class _At:
 
 
 class _SetIs:
-    """Guard: the same constants, of the same types, iterated in the same order."""
+    """Guard: the same constants and classes, of the same types, iterated in the same order."""
 
     __name__ = "set_is"
 
