@@ -36,9 +36,10 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
     starts = _bucket_starts(gm, example_inputs) if config.split_ddp_graphs else set()
     runs = _runs(gm, labels, starts)
     inference = any(n.target is enter_inference_mode for n in gm.graph.nodes)
-    if inference and not (len(runs) <= _MAX_PARTS + len(starts) and _separable(runs)):
+    fits = len(runs) <= _MAX_PARTS + len(starts) and _separable(runs)
+    if inference and not fits:
         return gm.forward
-    if not inference and (not 1 < len(runs) <= _MAX_PARTS + len(starts) or not _separable(runs)):
+    if not inference and (len(runs) <= 1 or not fits):
         recurrent = _EAGER in labels.values()
         if recurrent and len(runs) == 1:
             return gm.forward
@@ -47,7 +48,7 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
     made = _Parts(gm, list(example_inputs))
     for run in runs:
         cut = {node for node, other in labels.items() if other not in (run.label, _EAGER) and run.label not in (None, _EAGER)}
-        made.add(run.nodes, cut, None if run.label == _EAGER else _in_modes(compile_one, run.modes), run.modes)
+        made.add(run.nodes, cut, None if run.label == _EAGER else compile_one, run.modes)
     return made
 
 
@@ -223,7 +224,7 @@ class _Parts:
         part = GraphModule(self._gm, graph, class_name=type(self._gm).__name__)
         part.meta = dict(self._gm.meta)
         examples = [_value(known[n]) if n in cut else self._examples[self._slots[n]] for n in takes]
-        run = part.forward if compile_one is None else compile_one(part, examples)
+        run = part.forward if compile_one is None else _in_modes(compile_one, modes)(part, examples)
         self._steps.append((_in_modes(run, modes), [self._slots[n] for n in takes], [i for i, n in enumerate(takes) if n in cut]))
         for node in gives:
             self._slots[node] = len(self._examples)

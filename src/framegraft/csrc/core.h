@@ -63,9 +63,9 @@ static inline void fg_give(FgGift *gift, PyObject **items, Py_ssize_t n, PyObjec
 {
     gift->spans[gift->n++] = (FgSpan){items, n, left};
 }
+void fg_hand_over(const FgGift *gift); /* drops what is given, from the first to the last */
 /* As PyObject_Vectorcall of a Python function without keywords, for a caller that needs its arguments no more (gift: NULL where it
    does): the references in `gift` are dropped as soon as the function's frame has its own. */
-void fg_hand_over(const FgGift *gift); /* drops what is given, from the first to the last */
 PyObject *fg_call_giving(PyFunctionObject *fn, PyObject *const *args, size_t nargsf, const FgGift *gift);
 
 /* -- cache (cache.c) */

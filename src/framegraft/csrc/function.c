@@ -91,8 +91,7 @@ static inline void drop_arguments(Compiled *self, PyObject *const *args, size_t 
     FgGift gift;
     gift.n = 0;
     give_arguments(&gift, self, args, nargsf, kwnames);
-    if (gift.n)
-        fg_hand_over(&gift);
+    fg_hand_over(&gift);
 }
 
 /* The function as it is written. */

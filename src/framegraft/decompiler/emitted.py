@@ -269,7 +269,7 @@ class Emitter(Pieces, Repeats):
     def chosen(self, test: ast.expr, body: list, state: State, orelse: list, other: State, out: list) -> State | None:
         """The state where two ways meet that do nothing but leave a value on top, as one expression; else None."""
         tested = local_name(test)
-        if any(statement for statement in (*body, *orelse) if not is_cleared(statement, tested)):
+        if not all(is_cleared(statement, tested) for statement in (*body, *orelse)):
             return None
         below = list(zip(state.stack[:-1], other.stack[:-1], strict=False))
         if len(state.stack) != len(other.stack) or not state.stack or state.aliases != other.aliases or any(a is not b for a, b in below):

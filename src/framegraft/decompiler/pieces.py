@@ -44,12 +44,12 @@ class Pieces(Operations):
         out: list[ast.stmt] = []
         self.settle(state, out, state.aliases)
         stack = state.stack
-        kept = {k for k, item in enumerate(stack) if local_name(item) == f"__entry_{k}"}
-        moved = State([stack[k] for k in kept], {})
-        moved.stack += [item for k, item in enumerate(stack) if k not in kept]
-        self.consume(moved, len(stack) - len(kept), out)
+        kept = [item for k, item in enumerate(stack) if local_name(item) == f"__entry_{k}"]
+        changed = [k for k, item in enumerate(stack) if local_name(item) != f"__entry_{k}"]
+        moved = State([*kept, *(stack[k] for k in changed)], {})
+        self.consume(moved, len(changed), out)
         targets, values = [], []
-        for k, item in zip((k for k in range(len(stack)) if k not in kept), moved.stack[len(kept) :], strict=True):
+        for k, item in zip(changed, moved.stack[len(kept) :], strict=True):
             targets.append(ast.Name(f"__entry_{k}", STORE))
             values.append(self.take(item))
         if len(targets) == 1:

@@ -71,12 +71,11 @@ def _restored(entries: range, start: Instruction, insts: list[Instruction]) -> t
     """What puts the ``entries`` onto the stack, which is to hold them alone; with it whether ``start`` is done already, because it
     takes the last one off again."""
     out: list[Instruction] = []
-    after = {"POP_TOP": [], "STORE_FAST": [("STORE_FAST", start.arg)]}.get(start.op)
-    done = bool(entries) and after is not None
+    done = bool(entries) and start.op in ("POP_TOP", "STORE_FAST")
     if done:
         last = f"___stack{entries[-1]}"
-        operations = [("LOAD_FAST", last), *after] if after else []  # type: ignore[misc]
-        out += [_like(insts[0], op, arg) for op, arg in [*operations, ("DELETE_FAST", last)]]
+        stored = [("LOAD_FAST", last), ("STORE_FAST", start.arg)] if start.op == "STORE_FAST" else []
+        out += [_like(insts[0], op, arg) for op, arg in [*stored, ("DELETE_FAST", last)]]
         entries = entries[:-1]
     for k in entries:
         out += [_like(insts[0], op, arg) for op, arg in moved(f"___stack{k}")]

@@ -188,6 +188,7 @@ def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
 
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
     is_class = issubclass(type(tracker.value), type)
+    base = type if is_class else object
 
     def custom(name: str) -> bool:
         """Whether the class has a method of its own, which the trace has run already."""
@@ -199,7 +200,7 @@ def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
 
         def store(cg: Codegen, names: list[str], attr: str = attr, value: Any = value) -> None:
             if value is MISSING and custom("__delattr__"):
-                cg.load_object(type if is_class else object)
+                cg.load_object(base)
                 cg.op("LOAD_ATTR", "__delattr__")
                 _fast(cg, names[0])
                 cg.op("LOAD_CONST", attr)
@@ -209,7 +210,7 @@ def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:
                 _fast(cg, names[0])
                 cg.op("DELETE_ATTR", attr)
             elif custom("__setattr__"):
-                cg.load_object(type if is_class else object)
+                cg.load_object(base)
                 cg.op("LOAD_ATTR", "__setattr__")
                 _fast(cg, names[0])
                 cg.op("LOAD_CONST", attr)
@@ -291,7 +292,7 @@ def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
 def restore_modes(cg: Codegen, state: Any) -> None:
     """Leave torch's switches as the program has them here; the graph may have kept its own to itself."""
     graph = state.graph
-    now, held = Modes(), graph.modes
+    now, held = Modes() if graph.switches else graph.modes, graph.modes
     for entry in now.entered[len(held.entered):]:  # the program's own object enters it, and leaves it later
         _call_each(cg, entry.before.changes_since(held))
         cg.load(entry.tracker)

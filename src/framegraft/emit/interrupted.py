@@ -125,11 +125,11 @@ class Interrupted(Segment):
         begin = len(cg.out)
         if inst.op not in TERMINATORS:
             after = _successors(self.root, inst)[0]
-            self._resume(part, after, depth + _effect(inst, False))
+            self._resume(part, after, depth + stack_effect(inst, False))
             cg.op("RETURN_VALUE")
             if inst.target is not None:
                 mark = len(cg.out)
-                self._resume(part, inst.target, depth + _effect(inst, True))
+                self._resume(part, inst.target, depth + stack_effect(inst, True))
                 cg.op("RETURN_VALUE")
                 copy.target = cg.out[mark]
         if inst.handler is not None:
@@ -271,7 +271,3 @@ def _successors(root: Any, inst: Instruction) -> list[Instruction]:
     if inst.target is not None:
         targets.append(inst.target)
     return targets
-
-
-def _effect(inst: Instruction, jump: bool) -> int:
-    return stack_effect(inst, jump)

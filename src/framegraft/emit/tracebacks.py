@@ -39,6 +39,10 @@ class Function(NamedTuple):
     def of(cls, code: CodeType) -> Function:
         return cls(code.co_filename, code.co_name, qualified_name(code), code.co_firstlineno)
 
+    def is_of(self, code: CodeType) -> bool:
+        """Whether ``code`` is a part of the function: its own, transformed, or a resume function's."""
+        return self[:2] == (code.co_filename, code.co_name)
+
     def frame(self) -> FrameType:
         """A frame that stands for one of this function in a traceback: calls that were traced into have none.
 
@@ -97,7 +101,7 @@ class Passages:
         if trace is not None and trace.tb_frame.f_code is self.anew:
             error.__traceback__ = trace
             return
-        if own is not None and trace is not None and self._is_mine(trace) and _raises_again(ran, own.tb_lasti):
+        if own is not None and trace is not None and self.function.is_of(trace.tb_frame.f_code) and _raises_again(ran, own.tb_lasti):
             error.__traceback__ = trace  # from the line that it came from first
             return
         came_from = GRAPH if ran is None else None if own is None else self._call_at(ran, own.tb_lasti)
@@ -105,7 +109,7 @@ class Passages:
             error.__traceback__ = own or trace  # an instruction of the program; others have raised the error again
         elif came_from == GRAPH:
             error.__traceback__ = self._out_of_graph(own, trace)
-        elif came_from == 0 and self._is_mine(trace):
+        elif came_from == 0 and self.function.is_of(trace.tb_frame.f_code):
             error.__traceback__ = trace
         elif own is not None:
             between = [(function.frame(), line) for function, line in self.callers[: max(came_from - 1, 0)]]
@@ -121,9 +125,6 @@ class Passages:
             between = [(function.frame(), line) for function, line in self.callers[max(level - 1, 0) : came_from - 1]]
             places = between if level else [(own.tb_frame, own.tb_lineno), *between]
             error.__traceback__ = chained(places, own.tb_next)
-
-    def _is_mine(self, trace: TracebackType) -> bool:
-        return Function.of(trace.tb_frame.f_code)[:2] == self.function[:2]
 
     def _out_of_graph(self, own: TracebackType | None, trace: TracebackType) -> TracebackType:
         frame = own.tb_frame if own is not None else self.function.frame()
@@ -187,7 +188,7 @@ def in_the_end(error: BaseException) -> BaseException:
     in the end: objects in them live as long as it does, and a debugger finds them there.
     """
     trace, last = error.__traceback__, sys._getframe(1)
-    if trace is not None and trace.tb_frame is not last and Function.of(trace.tb_frame.f_code)[:2] == Function.of(last.f_code)[:2]:
+    if trace is not None and trace.tb_frame is not last and Function.of(last.f_code).is_of(trace.tb_frame.f_code):
         kept = {name for name in last.f_locals if not name.startswith("__")}
         if not kept.issubset(trace.tb_frame.f_locals):
             error.__traceback__ = TracebackType(trace.tb_next, last, -1, trace.tb_lineno)

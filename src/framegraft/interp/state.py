@@ -74,7 +74,6 @@ class TraceState:
         self.outside = 0  # changes to what is reached from outside of the trace
         self.held: frozenset[int] = frozenset()  # trackers of the trace's own objects that are reached so, too
         self.devices: list[Any] = []  # the default devices in force, the last one counts
-        self.watches_devices = False  # one of them is or was in force
         self.devices_before: tuple = ((), False, False)  # what holds at frame entry: tensor.devices
         self.default_device: list[Any] = []  # what the program has set it to
         self.blocks: Any = None  # what repeated calls of modules are made of, where that is looked for

@@ -82,21 +82,23 @@ def realize_all(tx: Any, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
     return [realize(a, state) for a in args], {k: realize(v, state) for k, v in kwargs.items()}
 
 
+def _realized(tx: Any, fn: Any, args: Args, kwargs: Kwargs) -> tuple[Args, Kwargs]:
+    """The arguments for a function of the engine's own, with the default device where that counts."""
+    args, kwargs = realize_all(tx, args, kwargs)
+    return args, TENSOR.with_device(tx, fn, args, kwargs) if tx.state.graph.watches_devices else kwargs
+
+
 def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
     value = fn.value
     if value is not MISSING:
         handler = HANDLERS.get(id(value))
         if handler is not None:
-            args, kwargs = realize_all(tx, args, kwargs)
-            if tx.state.watches_devices:
-                kwargs = TENSOR.with_device(tx, value, args, kwargs)
+            args, kwargs = _realized(tx, value, args, kwargs)
             if issubclass(type(value), types.BuiltinFunctionType):
                 arity.check(value, len(args), kwargs)
             return handler(tx, args, kwargs)
         if TENSOR.takes(value, args, kwargs):
-            args, kwargs = realize_all(tx, args, kwargs)
-            if tx.state.watches_devices:
-                kwargs = TENSOR.with_device(tx, value, args, kwargs)
+            args, kwargs = _realized(tx, value, args, kwargs)
             return TENSOR.call(tx, value, args, kwargs)
         if issubclass(type(value), type):
             return call_class(tx, value, args, kwargs)

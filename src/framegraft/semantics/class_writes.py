@@ -110,8 +110,7 @@ def set_class_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
     cls = _owner(tx, obj, name)
     value = realize(value, tx.state)
     plain = isinstance(value, _PLAIN) or is_method(value) or isinstance(value, ObjectVariable) and (
-        lookup.mro_lookup(tx, value.cls, "__get__") is MISSING and lookup.mro_lookup(tx, value.cls, "__set__") is MISSING
-        and lookup.mro_lookup(tx, value.cls, "__delete__") is MISSING)
+        all(lookup.mro_lookup(tx, value.cls, name) is MISSING for name in ("__get__", "__set__", "__delete__")))
     if not plain:
         raise GraphBreak("unsupported_mutation", f"setting {cls.__name__}.{name} to a {value.python_type().__name__}")
     _write(tx, cls, name, value)

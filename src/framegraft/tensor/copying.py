@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._prims_common import is_non_overlapping_and_dense_or_false
 
 from ..errors import GraphBreak
 from ..interp.state import constant_value, realize
 from ..model.dispatch import TENSOR
 from ..model.value import TensorVariable, VariableTracker
+from ..native.private import is_dense
 from ..semantics import attributes
 from .fake import FakeTensor
 from .running import run_node
@@ -29,7 +29,7 @@ _FILLS_STORAGE = _FillsStorage()
 
 
 def _fills(tensor: torch.Tensor) -> bool:
-    whole = tensor.storage_offset() == 0 and is_non_overlapping_and_dense_or_false(tensor)
+    whole = tensor.storage_offset() == 0 and is_dense(tensor)
     return whole and tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
 
 

@@ -84,7 +84,7 @@ def begin(state: Any, found: tuple) -> None:
     """``found``: what ``here()`` gave before the trace."""
     state.devices = list(found[0])
     state.devices_before = found
-    state.watches_devices = state.graph.watches_devices = bool(found[0])
+    state.graph.watches_devices = bool(found[0])
     if found[0]:
         _guard(state)
 
@@ -128,7 +128,7 @@ def enter(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableT
         return None
     _guard(tx.state)
     tx.state.changed(None)
-    tx.state.watches_devices = tx.state.graph.watches_devices = True
+    tx.state.graph.watches_devices = True
     tx.state.devices.append(obj.value)
     return obj
 
@@ -157,7 +157,7 @@ def set_default_device(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     _guard(state)
     state.changed(None)
     state.devices[:] = [] if device is None else [device]
-    state.watches_devices = state.graph.watches_devices = True
+    state.graph.watches_devices = True
     state.default_device = [device]
     return NONE
 

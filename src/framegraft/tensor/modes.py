@@ -18,6 +18,7 @@ from ..errors import GraphBreak
 from ..model.dispatch import handles
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
 from ..semantics.wrapping import wrap_pinned
+from .layouts import FLOATS
 
 _DEVICES = ("cpu", "cuda")
 _C: Any = torch._C  # its private functions have no stubs
@@ -126,7 +127,6 @@ def leave_inference_mode() -> None:
 SWITCHES = frozenset((*_SETTERS, enter_inference_mode, leave_inference_mode))  # as nodes of a graph
 
 
-
 @contextlib.contextmanager
 def no_saved_tensor_hooks() -> Iterator[None]:
     """Keeps the program's hooks on saved tensors from what a trace computes on fake ones; a checkpoint counts, for one."""
@@ -210,7 +210,14 @@ class _Ask:
         return fn()
 
 
-ASK = _Ask()
+_ASK = _Ask()
+
+
+def guard_answer(tx: Any, fn: Any, value: Any) -> None:
+    """``fn()`` gives ``value`` at frame entry."""
+    source = wrap_pinned(tx, fn).source
+    assert source is not None
+    tx.state.guards.add(source.child("PYCALL", _ASK), "EQ", value)
 
 
 def _ask(fn: Any, setter: Any, place: int) -> None:
@@ -218,9 +225,7 @@ def _ask(fn: Any, setter: Any, place: int) -> None:
 
     @handles(fn)
     def ask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-        source = wrap_pinned(tx, fn).source
-        assert source is not None
-        tx.state.guards.add(source.child("PYCALL", ASK), "EQ", tx.state.graph.modes.values[setter,][place])
+        guard_answer(tx, fn, tx.state.graph.modes.values[setter,][place])
         return constant(fn())
 
 
@@ -232,7 +237,7 @@ _ask(_C._is_multithreading_enabled, _C._set_multithreading_enabled, 0)
 @handles(torch.set_default_dtype)
 def set_default_dtype(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     dtype, = _plain([*args, *kwargs.values()], {}, "set_default_dtype")
-    if dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16) or kwargs.keys() - {"d"}:
+    if dtype not in FLOATS or kwargs.keys() - {"d"}:
         raise GraphBreak("untraceable_call", "set_default_dtype of something other than a floating point dtype")
     if torch.get_default_dtype() != dtype:
         switch_node(tx, torch.set_default_dtype, (dtype,))

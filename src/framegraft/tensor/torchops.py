@@ -35,7 +35,7 @@ from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
 from . import devices, leaves, numpy, subclasses, symbolic
 from .fake import FakeTensor
-from .modes import ASK
+from .modes import guard_answer
 from .policy import INT64
 from .running import note_errors, run_node
 from .strides import tensor_of_strides
@@ -79,9 +79,7 @@ def _read_state(tx: Any, fn: Any) -> VariableTracker:
     value = fn()
     if value is not None and type(value) not in (bool, int, float, str, torch.dtype):
         raise GraphBreak("untraceable_call", f"{fn.__name__}() gives a {type(value).__name__}")
-    source = wrap_pinned(tx, fn).source
-    assert source is not None
-    tx.state.guards.add(source.child("PYCALL", ASK), "EQ", value)
+    guard_answer(tx, fn, value)
     return constant(value)
 
 
