@@ -206,3 +206,34 @@ def test_arguments_that_do_not_fit_a_function_made_here(x, y):
         except TypeError as error:
             told.append(str(error))
     return x + y, told
+
+
+def _bound_elsewhere():
+    class Meta(type):
+        def __call__(cls, *args):
+            return "the metaclass's"
+
+    class Made(metaclass=Meta):
+        def __init__(self, k):
+            self.k = k
+
+    class Number(int):
+        def __add__(self, other):
+            return "the subclass's"
+
+    class Items(list):
+        def __len__(self):
+            return 77
+
+    class Text(str):
+        def __mul__(self, n):
+            return "the subclass's"
+
+    one = super(Meta, Made).__call__(3)
+    return (torch.ones(2), type.__call__.__get__(Made), super(Number, Number(3)).__add__, list.__len__.__get__(Items([1])),
+            str.__mul__.__get__(Text("ab")), object.__getattribute__.__get__(one), (3).__sub__)
+
+
+@differential(_bound_elsewhere)
+def test_slots_of_a_base_that_were_bound_outside(x, make, add, length, times, attribute, minus):
+    return x * make(2).k, add(4), length(), times(2), attribute("k"), minus(1)

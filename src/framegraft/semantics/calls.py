@@ -114,7 +114,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             return WEAKREF[0](tx, fn)
         if type(value) is types.MethodWrapperType and fn.source is not None:
             owner = LazyVariable(value.__self__, fn.source.child("ATTR", "__self__"))
-            return call_method(tx, realize(owner, tx.state), value.__name__, args, kwargs)
+            slot = value.__objclass__.__dict__[value.__name__]  # of the class whose method it is, which the object's may override
+            return call(tx, wrap_pinned(tx, slot), [owner, *args], kwargs)
         if issubclass(type(value), functools.partial):
             return _call_partial(tx, fn, args, kwargs, waiting)
         if type(value) is _native.CompiledFunction:  # compiled code inside of compiled code is a part of it
