@@ -3,6 +3,7 @@
 import dis
 import math
 import operator
+import sys
 import traceback
 import types
 
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from framegraft.bytecode.code import qualified_name
 from framegraft.bytecode.decode import decode
-from framegraft.bytecode.encode import encode
+from framegraft.bytecode.encode import encode, hiding, in_order
 from framegraft.bytecode.ir import ExceptionHandler, Instruction
+from framegraft.bytecode.versions import VERSION
 
-from .canon import again, remade, run
+from .canon import again, comparable, remade, run
 
 
 def template():
@@ -349,3 +351,50 @@ def test_encoding_changes_nothing_but_index():
     before = [(i.op, i.arg, i.target, i.offset, i.positions, i.handler) for i in body]
     encode(body, test_exception_tables.__code__)
     assert before == [(i.op, i.arg, i.target, i.offset, i.positions, i.handler) for i in body]
+
+
+# -- calls during which a frame is not seen
+
+
+def unseen(*told):
+    return sys._getframe(1).f_code.co_name, told
+
+
+def seen(*told):
+    return unseen(*told)
+
+
+def calls_some(x, items):
+    local = unseen
+    found = [unseen(x if x else seen(x), seen()), local(), (unseen(),)]
+    for item in items:
+        try:
+            found.append(unseen(1 / item))
+        except ZeroDivisionError as error:
+            found.append(unseen(item, unseen("inner"), len(error.args)))
+        finally:
+            found.append(seen(item))
+    return unseen(found, sys._getframe().f_lineno)
+
+
+@pytest.mark.skipif(not VERSION.hides, reason="CPython 3.10 shows every frame")
+@pytest.mark.parametrize("names", [("unseen",), ("seen",), ("unseen", "local")])
+def test_frames_that_are_not_seen(names):
+    def run(code, *args):
+        return types.FunctionType(code, globals())(*args)
+
+    plain = calls_some.__code__
+    made = hiding(plain, names)
+    assert comparable(decode(in_order(made))) == comparable(decode(made)), "people see it in order"
+    for args in ((1, ()), (0, (1, 0, 2))):
+        want, got = repr(run(plain, *args)), repr(run(made, *args))
+        assert ("seen",) == names or want != got
+        assert want.replace("calls_some", "run") == got.replace("calls_some", "run"), "nothing else is changed"
+    again = plain
+    for name in names:
+        again = hiding(again, (name,))
+    assert repr(run(again, 0, (1, 0))) == repr(run(made, 0, (1, 0))), "what was hidden stays hidden"
+
+
+def test_code_without_such_calls_stays_as_it_is():
+    assert hiding(calls_some.__code__, ("other",)) is calls_some.__code__

@@ -13,65 +13,22 @@ for each code: ``{"name", "kind", "instructions", "pieces", "source"}``; ``piece
 numbered pieces.
 """
 
-import __future__
-
 import collections
 import contextlib
 import json
 import os
-import re
 import types
 from collections.abc import Iterator
 
 import framegraft
-from framegraft.bytecode.code import qualified_name, replace_code
 from framegraft.bytecode.decode import decode
 from framegraft.decompiler import decompile, resumed
-from framegraft.decompiler.verify import recompile
-
-PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
-
-
-def filled(made: types.CodeType, code: types.CodeType) -> types.CodeType:
-    """``made`` with the constants of ``code`` where its source has placeholders."""
-
-    def constant(const: object) -> object:
-        if type(const) is tuple:
-            return tuple(map(constant, const))
-        place = PLACE.match(const) if isinstance(const, str) else None
-        return code.co_consts[int(place[1])] if place else const
-
-    return made.replace(co_consts=tuple(map(constant, made.co_consts)))
+from framegraft.decompiler.placing import compiled_for
 
 
 def recompiled(code: types.CodeType) -> types.CodeType:
     """``code`` decompiled, compiled and made ready to take its place."""
-    return compiled_from(decompile(code), code)
-
-
-def compiled_from(source: str, code: types.CodeType) -> types.CodeType:
-    """``source``, which ``code`` was decompiled to, ready to take its place."""
-    name = code.co_name if code.co_name.isidentifier() else "__decompiled"
-    flags = sum(getattr(__future__, n).compiler_flag for n in ("annotations",) if code.co_flags & getattr(__future__, n).compiler_flag)
-    made = filled(recompile(source, code, name, flags), code)
-    made = replace_code(named_alike(made, code), co_name=code.co_name, co_qualname=qualified_name(code), co_filename=code.co_filename)
-    missing = set(code.co_freevars) ^ set(made.co_freevars)
-    assert not missing, f"free variables {missing} in\n{source}"
-    assert made.co_freevars == code.co_freevars
-    assert made.co_argcount == code.co_argcount
-    return made
-
-
-def named_alike(made: types.CodeType, code: types.CodeType) -> types.CodeType:
-    """``made`` with the qualified names that functions inside of ``code`` have."""
-    names = {const.co_name: qualified_name(const) for const in code.co_consts if isinstance(const, types.CodeType)}
-
-    def constant(const: object) -> object:
-        if not isinstance(const, types.CodeType) or const.co_name not in names:
-            return const
-        return replace_code(const, co_qualname=names[const.co_name])
-
-    return made.replace(co_consts=tuple(map(constant, made.co_consts)))
+    return compiled_for(decompile(code), code)
 
 
 MODES = ("transformed", "resumed", "later")
@@ -100,7 +57,7 @@ class Swap:
             with open(LOG, "a") as file:
                 file.write(json.dumps(told) + "\n")
         try:
-            return compiled_from(source, code)
+            return compiled_for(source, code)
         except Exception as error:
             raise framegraft.exc.DecompileError(f"{code.co_name}: {error}") from error
 

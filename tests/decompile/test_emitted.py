@@ -396,9 +396,10 @@ def test_handled_exceptions_are_the_same(which):
 
 def taking_names(x):
     import os.path as p
+    import xml.etree.ElementTree as tree
     from os import path
     from os import sep as s
-    return path is p, s, x
+    return path is p, s, x, tree.__name__
 
 
 def asking_for_none(x):

@@ -220,6 +220,36 @@ def test_a_list_is_empty_while_it_is_sorted(x, given):
     return x + 1, made, told
 
 
+@differential(lambda: (torch.ones(2), [3, 1, 2]))
+def test_changes_of_a_list_that_is_sorted(x, given):
+    told = []
+
+    def emptied(v):
+        given.clear()
+        given.extend([])
+        given[:] = ()
+        given.sort()
+        return v
+
+    def filled(v):
+        given.insert(0, v)
+        del given[0]
+        return v
+
+    def filled_at_once(v):
+        given.__init__([v, v])
+        given.clear()
+        return v
+
+    for key in (emptied, filled, filled_at_once):
+        print(end="")
+        try:
+            given.sort(key=key, reverse=True)
+        except ValueError as error:
+            told.append((repr(error), list(given)))
+    return x + 1, given, told
+
+
 @differential()
 def test_print_is_no_stream(x):
     told = []

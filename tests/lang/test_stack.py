@@ -128,6 +128,56 @@ def test_recursion_is_as_deep_as_it_is(x, n):
     return x, first
 
 
+class Looking:
+    def __init__(self):
+        self.found = []
+
+    def look(self):
+        self.found.append([name for name, _ in frames()])
+
+    def __enter__(self):
+        self.look()
+
+    def __exit__(self, *error):
+        self.look()
+        return True
+
+    def __iter__(self):
+        self.look()
+        return self
+
+    def __next__(self):
+        self.look()
+        raise StopIteration
+
+
+@differential()
+def test_methods_called_by_statements_see_the_callers(x):
+    looking = Looking()
+    with looking:
+        x = x + 1
+        pause()
+        raise ValueError
+    for _ in looking:
+        x = x + 2
+    return x, looking.found
+
+
+@differential(lambda: (torch.ones(2), 2))
+def test_the_rest_of_a_frame_given_on(x, n):
+    """Calls in front of the last one are seen, whichever is the last one."""
+
+    def looks(value):
+        pause()
+        return [name for name, _ in frames()], value
+
+    try:
+        found = looks(looks(n)[1] if n > 1 else 0)
+        return x, found, looks(x)
+    finally:
+        pause()
+
+
 def asks_for_its_caller(x):
     pause()
     x = x + 1

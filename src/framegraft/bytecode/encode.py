@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Collection, Iterable
 from types import CodeType
 from typing import Any
 
-from .flow import NO_FALLTHROUGH, remove_unreachable, renumber
+from .flow import NO_FALLTHROUGH, remove_unreachable, stack_depths, stack_effect
 from .ir import Instruction
 from .versions import VERSION
 
@@ -94,13 +95,13 @@ def encode(
     flags: int | None = None,
     firstlineno: int | None = None,
     no_make_cell: Collection[str] = (),
-    unseen: tuple[Instruction, Instruction] | None = None,
+    unseen: Collection[Instruction] = (),
 ) -> CodeType:
     """A code object that runs ``instructions``; what is not given comes from ``template``.
 
     ``argnames``: all parameters, positional, with no ``*args`` or ``**kwargs``. ``no_make_cell``: cell variables that the
-    code installs with STORE_CELL. ``unseen``: the first and the last of instructions during which the frame is none for those
-    who walk the stack (``sys._getframe``, ``f_back``, tracebacks, the level of a warning). Unreachable instructions are left
+    code installs with STORE_CELL. ``unseen``: instructions during which the frame is none for those who walk the stack
+    (``sys._getframe``, ``f_back``, tracebacks, the level of a warning). Unreachable instructions are left
     out and ``index`` is filled in anew; nothing else of the instructions changes. ValueError for code that cannot be encoded,
     as ``verify`` would say.
     """
@@ -108,8 +109,8 @@ def encode(
     if not body:
         raise ValueError("no instructions to encode")
     entry = None
-    if unseen is not None and VERSION.hides:
-        body, entry = _moved_ahead(body, *unseen)
+    if unseen and VERSION.hides:
+        body, entry = _moved_ahead(body, unseen)
     cells = template.co_cellvars if cellvars is None else tuple(cellvars)
     frees = template.co_freevars if freevars is None else tuple(freevars)
     made_anew = dict.fromkeys(inst.arg for inst in body if inst.op == "MAKE_CELL")
@@ -142,30 +143,74 @@ def encode(
     return VERSION.replace(template, **{**fields, **made._asdict()})
 
 
+def hiding(code: CodeType, functions: Collection[str]) -> CodeType:
+    """``code`` whose frame is not seen either (see ``encode``) while it calls what has one of these names. Itself if it calls none."""
+    if not VERSION.hides:
+        return code
+    instructions = VERSION.decode(code)
+    found = _calls(instructions, functions)
+    known = [inst for inst in instructions if 0 <= inst.offset < instructions[0].offset]
+    return _anew(code, instructions, [*known, *found]) if found else code
+
+
 def in_order(code: CodeType) -> CodeType:
-    """``code`` with ``unseen`` instructions where they were given, for people to read: it does the same. Itself if it has none."""
+    """``code`` with ``unseen`` calls where they were given, for people to read: it does the same. Itself if it has none."""
     if not VERSION.hides:
         return code
     instructions = VERSION.decode(code)
     offsets = [inst.offset for inst in instructions if inst.offset >= 0]
-    if offsets == sorted(offsets):
-        return code
-    parameters = list(code.co_varnames[: code.co_argcount])
-    made = encode(instructions, code, argnames=parameters, cellvars=code.co_cellvars, freevars=code.co_freevars)
+    return code if offsets == sorted(offsets) else _anew(code, instructions, ())
+
+
+def _anew(code: CodeType, instructions: list[Instruction], unseen: Collection[Instruction]) -> CodeType:
+    """``code`` with all its constants: some of them may be there to stay alive."""
+    made = encode(instructions, code, unseen=unseen)
     kept = {id(const) for const in made.co_consts}
     return made.replace(co_consts=(*made.co_consts, *(const for const in code.co_consts if id(const) not in kept)))
 
 
-def _moved_ahead(body: list[Instruction], first: Instruction, last: Instruction) -> tuple[list[Instruction], Instruction | None]:
-    """The body with the instructions from ``first`` to ``last`` in front, and the instruction with which it begins now.
+def _moved_ahead(body: list[Instruction], unseen: Collection[Instruction]) -> tuple[list[Instruction], Instruction | None]:
+    """The body with the ``unseen`` in front, and the instruction with which it begins now.
 
     CPython takes a frame that has not come to its code's RESUME for one that is still being set up, and shows it to nobody.
     """
-    begin, end = first.index, last.index + 1
-    if not (0 < begin < end <= len(body) and body[begin] is first and body[end - 1] is last):
+    moved = set(map(id, unseen))
+    if not any(id(inst) in moved for inst in body):
         return body, None
-    ahead, back = Instruction("JUMP"), Instruction("JUMP")
-    ahead.target, back.target = body[0], first
-    ahead.positions = back.positions = first.positions
-    falls_through = body[begin - 1].op not in NO_FALLTHROUGH
-    return renumber([ahead, *body[begin:end], *body[:begin], *([back] if falls_through else ()), *body[end:]]), body[0]
+    first = _jump(body[0], body[0])
+    ahead, rest, before = [first], [], first
+    for inst in body:
+        if id(inst) in moved and inst is not body[0]:
+            if id(before) not in moved and before.op not in NO_FALLTHROUGH:
+                rest.append(_jump(inst, inst))
+            ahead.append(inst)
+        else:
+            if id(before) in moved and before.op not in NO_FALLTHROUGH:
+                ahead.append(_again(inst) if inst.op == "RETURN_VALUE" else _jump(inst, before))
+            rest.append(inst)
+        before = inst
+    return remove_unreachable([*ahead, *rest]), body[0]
+
+
+def _calls(body: list[Instruction], functions: Collection[str]) -> list[Instruction]:
+    """Calls of functions that variables of these names hold."""
+    found: list[Instruction] = []
+    loads = [inst for inst in body if inst.op in ("LOAD_GLOBAL", "LOAD_FAST") and inst.arg in functions]
+    depths: list[Any] = stack_depths(body) if loads else []
+    for load in loads:
+        depth = depths[load.index]
+        calls = (i for i in body[load.index + 1 :] if i.op == "CALL" and depths[i.index] == depth + 1 - stack_effect(i, False))
+        found.extend(itertools.islice(calls, 1))
+    return found
+
+
+def _jump(target: Instruction, like: Instruction) -> Instruction:
+    jump = _again(like)
+    jump.op, jump.arg, jump.target = "JUMP", None, target
+    return jump
+
+
+def _again(inst: Instruction) -> Instruction:
+    made = Instruction(inst.op, inst.arg)
+    made.positions, made.handler = inst.positions, inst.handler
+    return made

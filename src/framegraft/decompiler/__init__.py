@@ -1,7 +1,6 @@
 """Decompiler: from code objects back to source, proven by compiling the source again."""
 
 from __future__ import annotations
-import __future__
 
 import ast
 from contextlib import suppress
@@ -13,13 +12,8 @@ from .copies import LONG, SHORT
 from .emitted import Emitter, has_marks, is_emitted
 from .resumed import untangled
 from .unparse import unparse
-from .verify import Known, check, recompile
+from .verify import FUTURE, Known, check, recompile
 from .walker import Walker
-
-_FUTURE = 0
-for _name in __future__.all_feature_names:
-    _FUTURE |= getattr(__future__, _name).compiler_flag
-_FUTURE &= ~0x10  # nested_scopes shares CO_NESTED
 
 
 def decompile(code: CodeType | FunctionType | MethodType) -> str:
@@ -40,7 +34,7 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
             raise TypeError(f"decompile takes a function or method written in Python, or its code object, not {code!r:.80}; "
                             "of a class or module, name a method")
         code = found
-    future = code.co_flags & _FUTURE
+    future = code.co_flags & FUTURE
     name = code.co_name if code.co_name.isidentifier() else "__decompiled"
     for insts in untangled(code):
         with suppress(DecompileError):

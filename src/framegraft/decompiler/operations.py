@@ -151,8 +151,11 @@ class Operations(Assignments):
         return stored and insts[0].arg == insts[2].arg and passes_on(insts[0].arg)
 
     def op_SWAP(self, i: int, inst: Any, state: State, out: list) -> int:
-        self.flush(state, out)
         stack = state.stack
+        if isinstance(stack[-1], ImportedName) and isinstance(stack[-2], Import) and self.g.ops[i + 1] == "POP_TOP":
+            stack.pop()  # import a.b.c as d: the next part is taken from this one
+            return i + 2
+        self.flush(state, out)
         stack[-inst.arg], stack[-1] = stack[-1], stack[-inst.arg]
         return i + 1
 

@@ -1,6 +1,7 @@
 """What decompiled code of the engine calls for operations that Python's syntax has no words for.
 
-Each function runs the one operation that it is named for, so that it does exactly what the original code did.
+Each function runs the one operation that it is named for, so that it does exactly what the original code did, and has no frame for
+those who walk the stack: the operation is the caller's.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from ..bytecode.code import qualified_name
+from ..bytecode.decode import decode
 from ..bytecode.encode import encode
 from ..bytecode.flow import renumber
 from ..bytecode.ir import Instruction
@@ -28,8 +30,16 @@ def _assembled(name: str, parameters: list[str], *operations: tuple[str, Any], c
         inst.positions = (1, None, None, None)
         body.append(inst)
     template = (lambda: None).__code__
-    code = encode(renumber(body), template, name=name, qualname=name, argnames=parameters, cellvars=cells, no_make_cell=cells)
+    code = encode(renumber(body), template, name=name, qualname=name, argnames=parameters, cellvars=cells, no_make_cell=cells,
+                  unseen=body[1:])
     return FunctionType(code, globals(), name)
+
+
+def _unseen(function: Any) -> Any:
+    """``function``, whose frame is not seen."""
+    body = decode(function.__code__)
+    function.__code__ = encode(body, function.__code__, unseen=body[1:])
+    return function
 
 
 handle = _assembled(  # ``error`` is the exception being handled from now on; returns the one that was before
@@ -66,6 +76,7 @@ merge = _assembled(  # into the keywords of a call of ``function``, each of whic
     ("RETURN_VALUE", None))
 
 
+@_unseen
 def match_class(subject: Any, cls: Any, names: tuple, positional: int) -> Any:
     """The attributes that a class pattern takes of ``subject``, None where it does not match."""
     found = _MATCHERS.get(positional)
@@ -79,17 +90,20 @@ def match_class(subject: Any, cls: Any, names: tuple, positional: int) -> Any:
 _MATCHERS: dict[int, Any] = {}
 
 
+@_unseen
 def import_from(module: Any, name: str) -> Any:
     """What ``from module import name`` binds."""
     found = _assembled("import_from", ["module"], ("LOAD_FAST", "module"), ("IMPORT_FROM", name), *_RETURN_TOP)
     return found(module)
 
 
+@_unseen
 def value_of(cell: Any, name: str) -> Any:
     """The value of the variable ``name``, whose cell ``cell`` is. UnboundLocalError if it has none."""
     return _of_variable(("LOAD_DEREF", name), ("RETURN_VALUE", None))(cell)
 
 
+@_unseen
 def unbind(cell: Any, name: str) -> None:
     """``del name``, of which ``cell`` is the cell. UnboundLocalError if it has no value."""
     _of_variable(("DELETE_DEREF", name), ("LOAD_CONST", None), ("RETURN_VALUE", None))(cell)
@@ -102,11 +116,13 @@ def _of_variable(*operations: tuple[str, Any]) -> Any:
     return _assembled(name, ["__cell"], ("LOAD_FAST", "__cell"), ("STORE_CELL", name), *operations, cells=(name,))
 
 
+@_unseen
 def advance(iterator: Any) -> Any:
     """The next item of an iterator, END where it has none."""
     return next(iterator, END)
 
 
+@_unseen
 def leave(exit: Any, error: BaseException) -> Any:
     """Calls ``__exit__`` for an exception."""
     return exit(type(error), error, error.__traceback__)

@@ -1,6 +1,7 @@
 """The proof: the source is compiled again, and its code must do what the original does, on every way."""
 
 from __future__ import annotations
+import __future__
 
 import ast
 import re
@@ -14,6 +15,10 @@ from .graph import instructions_of
 from .scopes import parameter_count
 
 _TABLES = ("co_names", "co_varnames", "co_cellvars", "co_freevars", "co_exceptiontable")
+FUTURE = 0
+for _name in __future__.all_feature_names:
+    FUTURE |= getattr(__future__, _name).compiler_flag
+FUTURE &= ~0x10  # nested_scopes shares CO_NESTED
 Known = dict[int, list[Instruction]]
 _FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x200
 _PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")

@@ -13,6 +13,7 @@ import torch
 
 from ..model.value import (
     MISSING,
+    NONE,
     CellVariable,
     DequeVariable,
     DictVariable,
@@ -94,6 +95,8 @@ def _list(tracker: ListVariable, effects: list[Effect]) -> None:
         cg.call(3)
         cg.op("POP_TOP")
 
+    if tracker.filled and not tracker.items:  # it may be a list that is being sorted: that notices whether it ever got an item
+        effects.append(Effect([ListVariable([NONE]), Owner(tracker.source)], _extend))
     effects.append(Effect([items, Owner(tracker.source)], store))
 
 

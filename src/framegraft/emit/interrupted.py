@@ -72,9 +72,10 @@ class Interrupted(Segment):
         bound |= self._held(parts, stack, bound, effects)
         self._state(stack, bound, effects)
         self._delete(set(lifetimes.slots(self.cg.out, self.state.parameters)) - bound.keys())
-        begin = self._run_instruction(parts[0], inst) if len(parts) == 1 else self._run_frames(parts)
-        if any(level == 0 for _, level in self.resumed):
-            self.unseen = (self.cg.out[begin], self.cg.out[-1])
+        if len(parts) == 1:
+            self._run_instruction(parts[0], inst)
+        else:
+            self._run_frames(parts)
         self._rescue(self.state.graph.modes)
 
     def _wanted(self, frame: Any) -> set[str]:
@@ -106,8 +107,8 @@ class Interrupted(Segment):
             part.ending = [n for n in kept if lifetimes.tells_its_end(variables[n])]
         return found
 
-    def _run_instruction(self, part: Part, inst: Instruction) -> int:
-        """The root frame runs the instruction that broke the graph itself. Returns where in the code its rest begins."""
+    def _run_instruction(self, part: Part, inst: Instruction) -> None:
+        """The root frame runs the instruction that broke the graph itself."""
         cg, depth, bound = self.cg, len(part.frame.stack), part.bound
         first = len(cg.out)
         copy = self._executable(inst)
@@ -122,7 +123,6 @@ class Interrupted(Segment):
                 part.ending.append(inst.arg)
         elif inst.op == "DELETE_FAST":
             bound.discard(inst.arg)
-        begin = len(cg.out)
         if inst.op not in TERMINATORS:
             after = _successors(self.root, inst)[0]
             self._resume(part, after, depth + stack_effect(inst, False))
@@ -138,7 +138,6 @@ class Interrupted(Segment):
             cg.op("RETURN_VALUE")
             for part_of_it in covered:
                 part_of_it.handler = ExceptionHandler(cg.out[mark], inst.handler.depth, inst.handler.lasti)
-        return begin
 
     def _executable(self, inst: Instruction) -> Instruction:
         """The instruction as the transformed frame can run it: cells are plain locals there."""
@@ -162,10 +161,8 @@ class Interrupted(Segment):
             return instr({"L": "LOAD_ATTR", "S": "STORE_ATTR", "D": "DELETE_ATTR"}[inst.op[0]], attr)
         return copy
 
-    def _run_frames(self, parts: list[Part]) -> int:
+    def _run_frames(self, parts: list[Part]) -> None:
         """The innermost frame goes on at the instruction that broke the graph; each caller behind its call, with the value.
-
-        Returns where in the code the rest of the root frame begins.
 
         So the instruction runs in code of its own function: with its globals, and its line in tracebacks.
         """
@@ -173,9 +170,8 @@ class Interrupted(Segment):
         calls = [self._resume(inner, inner.frame.inst, len(inner.frame.stack), again=True)]
         left = self._leave(inner)
         leaving: list[tuple[Instruction, int]] = []
-        begin = 0
         for part in reversed(parts[:-1]):
-            inst, begin = part.frame.inst, len(cg.out)
+            inst = part.frame.inst
             after, handler = part.frame.instructions[inst.index + 1], inst.handler
             mine = [self._resume(part, after, len(part.frame.stack) + 1)]
             kept = self._leave(part)
@@ -200,7 +196,6 @@ class Interrupted(Segment):
         cg.op("RETURN_VALUE")
         for leave, to in leaving:
             leave.target = cg.out[to]
-        return begin
 
     def _mend(self, part: Part) -> None:
         """A handler of the part's frame sees the traceback that the frame would see."""
@@ -246,8 +241,8 @@ class Interrupted(Segment):
         point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, again)
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
-        resume = self.make_resume(resume_code(point), point.offset, frame.scope.real)
-        self.resumed.append((resume, part.level))
+        resume = self.make_resume(resume_code(point), point.offset, frame.scope.real, part.level)
+        self.resumed[resume] = part.level
         cg.op("LOAD_GLOBAL", resume)
         passed = [*stack_names, *(part.prefix + CELL + n for n in cells)]
         for index, name in enumerate(passed):
@@ -261,6 +256,8 @@ class Interrupted(Segment):
         part.kept = sorted(part.bound.difference(point.names, (CELL + n for n in cells)))
         self._delete(passed)
         cg.call(len(point.arguments))
+        if part.level == 0:
+            self.unseen.append(cg.out[-1])
         return cg.out[-1]
 
 

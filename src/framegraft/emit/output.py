@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ class Segment:
         self.frames = frames
         self.cg = Codegen(state, names)
         self.fresh = fresh  # (prefix) -> a name that is not in the root's globals
-        self.make_resume = make_resume  # (code, offset, globals) -> name of the resume function in the root's globals
+        self.make_resume = make_resume  # (code, offset, globals, level of its frame) -> name of the resume function in the root's globals
         self.graph_call: Instruction | None = None
         self.graph_name = ""
         self.module: Any = None
@@ -41,8 +42,8 @@ class Segment:
         self.runs_anew = False  # where the graph fails, the frame may run in eager mode from its start
         self.rescue: tuple[Any, Any] | None = None  # what is done when the graph fails: (callable, plan)
         self.caught: list[Caught] = []  # handlers
-        self.unseen: tuple[Instruction, Instruction] | None = None  # what runs while the rest of this very frame does, first to last
-        self.resumed: list[tuple[str, int]] = []  # resume functions, in the order of their calls: (name, level of their frame)
+        self.unseen: list[Instruction] = []  # calls of resume functions that are the rest of this very frame
+        self.resumed: dict[str, int] = {}  # name of each resume function -> level of its frame
 
     # -- a finished trace
 
@@ -54,13 +55,13 @@ class Segment:
         self.cg.op("RETURN_VALUE")
         self._rescue(Modes())  # a frame that returns has left its `with` blocks, as one that raises has
 
+    @cached_property
     def passages(self) -> Passages:
         """Where errors come from, for their tracebacks."""
-        names, levels = zip(*self.resumed, strict=True) if self.resumed else ((), ())
         callers = [(Function.of(frame.code), frame.line()) for frame in self.frames[1:]]
         plan = self.rescue[1] if self.rescue is not None else None
         anew = plan.code if isinstance(plan, rescue.Plan) else None
-        made = Passages(Function.of(self.root.code), self.graph_name, names, list(levels), callers, anew)
+        made = Passages(Function.of(self.root.code), self.graph_name, self.resumed, callers, anew)
         for caught in self.caught:
             caught.passages = made
         return made

@@ -13,7 +13,7 @@ import operator
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from types import CodeType, FrameType, FunctionType, TracebackType
 from typing import Any, NamedTuple
 
@@ -69,17 +69,17 @@ _STUB = _never.__code__
 class Passages:
     """Where errors can come from in one transformed code.
 
-    ``resumed``: of the resume functions that it calls, in the order of their calls, how many calls below this frame theirs
-    were. ``callers``: of the frames between, outermost first, the places where they had called the next one.
+    ``resumed``: the resume functions that it calls, and how many calls below this frame theirs were. ``callers``: of the frames
+    between, outermost first, the places where they had called the next one.
     ``anew``: the frame as it was written, which runs where the graph fails.
     """
 
-    def __init__(self, function: Function, graph_name: str, resume_names: Iterable[str], resumed: list[int],
+    def __init__(self, function: Function, graph_name: str, resumed: dict[str, int],
                  callers: list[tuple[Function, int]], anew: CodeType | None) -> None:
         self.function = function
         self.graph_name = graph_name
-        self.resume_names = frozenset(resume_names)
         self.resumed = resumed
+        self.rests = [name for name, level in resumed.items() if level == 0]  # of this very frame, which is seen once
         self.callers = callers
         self.anew = anew
         self._calls: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}
@@ -136,7 +136,7 @@ class Passages:
         return chained([(frame, lines[0][1]), *inner], trace)
 
     def _call_at(self, ran: CodeType, offset: int) -> int | None:
-        """What the instruction calls: GRAPH; or a resume function, as the item of ``resumed``; None: anything else."""
+        """What the instruction calls: GRAPH; or a resume function, by its level in ``resumed``; None: anything else."""
         found = self._calls.get(id(ran))
         if found is None:
             found = self._calls[id(ran)] = (ran, *self._find_calls(ran))
@@ -146,13 +146,12 @@ class Passages:
 
     def _find_calls(self, ran: CodeType) -> tuple[list[int], list[int | None]]:
         found: list[tuple[int, int | None]] = []
-        depths = iter(self.resumed)
         loaded: int | None = None
         for inst in decode(ran):  # as it was emitted, which is not how it lies
             if inst.op == "LOAD_GLOBAL" and inst.arg == self.graph_name:
                 loaded = GRAPH
-            elif inst.op == "LOAD_GLOBAL" and inst.arg in self.resume_names:
-                loaded = next(depths, None)
+            elif inst.op == "LOAD_GLOBAL" and inst.arg in self.resumed:
+                loaded = self.resumed[inst.arg]
             if inst.offset >= 0:
                 found.append((inst.offset, loaded if inst.op == "CALL" else None))
             if inst.op == "CALL":

@@ -117,10 +117,10 @@ class ListVariable(VariableTracker):
     """A list (also the payload of list subclasses).
 
     ``look``: for a list from outside, gives the trackers of what is in it, and guards its length. It is called when
-    ``items`` is first asked for; appending does not ask.
+    ``items`` is first asked for; appending does not ask. ``filled``: there was something in it after some change.
     """
 
-    __slots__ = ("_items", "_look", "value", "mutated")
+    __slots__ = ("_items", "_look", "value", "mutated", "filled")
     pytype: type = list
 
     def __init__(self, items: list, source: Source | None = None, value: Any = None, look: Any = None) -> None:
@@ -129,6 +129,7 @@ class ListVariable(VariableTracker):
         self.source = source
         self.value = value
         self.mutated = False
+        self.filled = False
 
     @property
     def items(self) -> list:

@@ -52,6 +52,7 @@ class EntryInfo:
         self.capture = capture
         self.changes = changes
         self.mend = passages.mend  # called by the native core
+        self.rests = passages.rests
         self.seen = seen
         self.graph_module = graph_module
         self.broken = broken

@@ -341,8 +341,8 @@ class Conversion:
             if name not in self.fn.__globals__:
                 return name
 
-    def _make_resume(self, code: types.CodeType, offset: int, scope: dict[str, Any]) -> str:
-        key = (code, id(scope), id(self.fn.__globals__))
+    def _make_resume(self, code: types.CodeType, offset: int, scope: dict[str, Any], level: int) -> str:
+        key = (code, id(scope), id(self.fn.__globals__), level)  # the name tells the level, too
         known = self.ctx.resumes.get(key)
         if known is not None and known.scope is self.fn.__globals__:
             self.installed.append(known)
@@ -377,11 +377,11 @@ class Conversion:
         runs: Any = later
         unchanged = True
         if records.has_bytecode_hooks():
-            encoded = later.encoded()
-            replaced = records.apply_bytecode_hooks(code, encoded)
-            unchanged = replaced is encoded
+            shown = later.shown()
+            replaced = records.apply_bytecode_hooks(code, shown)
+            unchanged = replaced is shown
             if not unchanged:
-                runs = later.holding(replaced)
+                runs = later.replaced(replaced, segment.passages.rests)
         self.capture.spent("emit")
         guards = state.guards
         _guard_aliases(state)
@@ -405,7 +405,7 @@ class Conversion:
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
-        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state), segment.passages())
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state), segment.passages)
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         if config.verify_guards_on_creation:

@@ -234,7 +234,9 @@ def changing(tx: Any, d: Any) -> None:
     else:
         tx.state.changed(d)
     d.mutated = True
-    if not isinstance(d, ListVariable):
+    if isinstance(d, ListVariable):
+        d.filled = d.filled or bool(d.appended)
+    else:
         d.changes += 1
 
 

@@ -88,13 +88,13 @@ def list_reverse(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> Variab
 
 @method(ListVariable, "sort")
 def list_sort(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
-    """The list is empty while keys are asked for, and must not be changed then (listobject.c: list_sort_impl)."""
-    items, mutated = obj.items[:], obj.mutated
-    obj.items[:], obj.mutated = [], False
+    """The list is empty while keys are asked for, and must get no items then (listobject.c: list_sort_impl)."""
+    items, filled = obj.items[:], obj.filled
+    obj.items[:], obj.filled = [], False
     try:
         result = sort_items(tx, items, kwargs)
     finally:
-        touched, obj.mutated = obj.mutated, obj.mutated or mutated
+        touched, obj.filled = obj.filled, obj.filled or filled
         obj.items[:] = items
     obj.items[:] = result
     hashed.changing(tx, obj)

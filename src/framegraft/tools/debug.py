@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import tempfile
 from types import CodeType, MethodType
 from typing import Any
@@ -12,15 +11,13 @@ from torch.fx import GraphModule
 
 from .. import _native, events
 from ..api import compiled_codes
-from ..bytecode.code import qualified_name, replace_code
+from ..bytecode.encode import hiding
 from ..decompiler import DecompileError
-from ..decompiler.verify import recompile
+from ..decompiler.placing import compiled_for
 from ..run import records
 from ..run.names import InstalledName
 from . import sources
 from .artefacts import Artefacts, transformed_text
-
-_PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
 
 
 class Debug(Artefacts):
@@ -83,7 +80,7 @@ class Debug(Artefacts):
         if made is None and entry.graph is None and entry.quick is None:
             return
         # Without the core's short cuts past the code: what runs is what the files say.
-        made = entry.code if made is None else made.replace(co_consts=(*made.co_consts, *installed))
+        made = entry.code if made is None else hiding(made.replace(co_consts=(*made.co_consts, *installed)), entry.info.rests)
         _native.set_skip(made, None, True)
         stepped = _native.Entry(entry.program, made, entry.globals, entry.ctx, entry.info, needs_hook=entry.info.broken is not None)
         if _native.remove_entry(code, entry):
@@ -105,22 +102,9 @@ def graph_from_file(path: pathlib.Path, compiled: Any) -> Any:
 def code_from_file(path: pathlib.Path, text: str, code: CodeType) -> CodeType | None:
     """The function in ``text`` as a code object of the file that can stand for ``code``; None if the text defines none."""
     try:
-        made = recompile(text, code, sources.function_name(code), 0)
+        return compiled_for(text, code, sources.function_name(code), str(path))
     except (DecompileError, SyntaxError):
         return None
-    if made.co_freevars != code.co_freevars or made.co_cellvars != code.co_cellvars:
-        return None
-    consts = []
-    for value in made.co_consts:
-        place = _PLACE.match(value) if isinstance(value, str) else None
-        consts.append(code.co_consts[int(place[1])] if place else _of_file(value, path))
-    return _of_file(replace_code(made, co_consts=tuple(consts), co_name=code.co_name, co_qualname=qualified_name(code)), path)
-
-
-def _of_file(value: Any, path: pathlib.Path) -> Any:
-    if not isinstance(value, CodeType):
-        return value
-    return value.replace(co_filename=str(path), co_consts=tuple(_of_file(c, path) for c in value.co_consts))
 
 
 def debug(directory: str | pathlib.Path | None = None) -> Debug:

@@ -6,7 +6,7 @@ import dis
 from types import CodeType
 from typing import Any
 
-from ..flow import INVERTED, renumber
+from ..flow import INVERTED, NO_FALLTHROUGH, renumber
 from ..ir import ExceptionHandler, Instruction
 from .rawcode import Aside, RawCode, asides
 from .running import FEATURES
@@ -228,25 +228,35 @@ def _attributes(raw: RawCode, index: int) -> int:
 
 
 def _in_order(raw: RawCode, out: list[Instruction], starts: list[int]) -> list[Instruction]:
-    """What our encoder has put in front of RESUME stands where the jump back to it is, or at the end."""
+    """What our encoder has put in front of RESUME stands where it is jumped to."""
     first = next(i for i, op in enumerate(raw.ops) if op not in (COPY_FREE_VARS, MAKE_CELL))
     goal = raw.goals[first]
     if goal <= first + 1 or raw.ops[goal] != RESUME:
         return out
     begin, end = starts[first] + 1, starts[goal]
-    moved, rest = out[begin:end], out[end:]
-    places = set(map(id, moved))
+    rest = out[end:]
+    ahead: dict[int, list[Instruction]] = {}  # id of the first instruction of each piece -> the piece
+    while begin < end:
+        last = next(i for i in range(begin, end) if out[i].op in NO_FALLTHROUGH)
+        ahead[id(out[begin])] = out[begin : last + 1]
+        begin = last + 1
     for jump, back, after in reversed(list(zip(rest, rest[1:], rest[2:], strict=False))):  # a branch backwards, as some versions have it
-        if jump.op == "POP_JUMP_IF" and back.op == "JUMP" and id(back.target) in places and jump.target is after:
+        if jump.op == "POP_JUMP_IF" and back.op == "JUMP" and id(back.target) in ahead and jump.target is after:
             jump.arg, jump.target = INVERTED[jump.arg], back.target
             rest.remove(back)
-    at = max((i for i, inst in enumerate(rest) if inst.op == "JUMP" and inst.target is moved[0]), default=None)
-    if at is None:
-        return renumber([*rest, *moved])
-    for inst in out:
-        if inst.target is rest[at]:
-            inst.target = moved[0]
-    return renumber([*rest[:at], *moved, *rest[at + 1 :]])
+    found: list[Instruction] = []
+    for inst in reversed(rest):
+        piece = ahead.pop(id(inst.target), None) if inst.op == "JUMP" else None
+        if piece is None:
+            found.append(inst)
+            continue
+        for other in out:
+            if other.target is inst:
+                other.target = piece[0]
+        if piece[-1].op == "JUMP" and found and piece[-1].target is found[-1]:
+            piece.pop()
+        found += reversed(piece)
+    return renumber(found[::-1])
 
 
 # -- the stack
