@@ -17,6 +17,8 @@ from framegraft.decompiler.resumed import is_resume
 
 from .swap import recompiled, swapping
 
+pytestmark = pytest.mark.filterwarnings("error::SyntaxWarning")  # of source that nobody has written
+
 
 def say(*args):
     print(*args)

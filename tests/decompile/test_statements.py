@@ -4,6 +4,7 @@ import ast
 import asyncio
 import dis
 import types
+import warnings
 
 import pytest
 
@@ -574,6 +575,17 @@ def test_behaves(name):
         code = again["f"].__code__
         again["f"].__code__ = recompiled(code)
         assert without_addresses(outcome(eager, call)) == without_addresses(outcome(again, call)), decompile(code)
+
+
+@pytest.mark.filterwarnings("ignore::SyntaxWarning")
+def test_what_the_compiler_warned_of():
+    """It has warned when the program was compiled, and does so once."""
+    f = namespace_of("def f(x):\n    return x is 1 or 'a'(x)\n")["f"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = list(warnings.filters)
+        assert "'a'(x)" in decompile(f.__code__)
+        assert warnings.filters == before
 
 
 @pytest.mark.parametrize("name", CASES)

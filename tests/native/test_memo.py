@@ -149,8 +149,16 @@ def harmless(tree):
         lambda: setattr(tree, "items", [Thing(q=1), 5]), lambda: setattr(tree, "pair", tuple([1, tuple([2, 3])])),
         lambda: setattr(tree.leaf, "w", torch.randn(2)), lambda: tree.leaf.w.mul_(2), lambda: setattr(tree, "__dict__", dict(tree.__dict__)),
         lambda: tree.numbers.update({2: "two"}), lambda: setattr(tree, "numbers", {1: "one"}), gc.collect,
-        lambda: setattr(tree, "ordered", collections.OrderedDict(x=1, y=2)),
+        lambda: setattr(tree, "ordered", collections.OrderedDict(x=1, y=2)), lambda: moved(tree.items),
     ]
+
+
+def moved(items):
+    """The list keeps its items, but elsewhere: there is something behind its old place when it grows."""
+    kept = [[None] * 8 for _ in range(8)]
+    items.extend(range(500))
+    del items[2:]
+    assert kept
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -182,6 +190,39 @@ def test_values_that_change_each_time():
         tree.x = Thing(y=i)
         tree.other = i
         assert holds(made, tree) is (i <= 100)
+
+
+def test_changes_before_what_breaks():
+    """Whatever was looked at again because something beside it changed: what comes behind it is looked at, too."""
+    items = [Thing(q=i) for i in range(6)]
+    tree = Thing(items=items, before=Thing(x=1), after=Thing(x=1, w=torch.ones(2)))
+    made = program(
+        node("ARG", 0, ("TYPE", Thing)), node("DICT", None, parent=0), node("KEY", "before", ("TYPE", Thing), parent=1),
+        node("DICT", None, parent=2), node("KEY", "x", ("EQ", 1), parent=3), node("KEY", "items", ("TYPE", list), ("LEN", 6), parent=1),
+        *[part for i in range(6) for part in (node("ITEM", i, ("TYPE", Thing), parent=5), node("DICT", None, parent=6 + 3 * i),
+                                              node("KEY", "q", ("EQ", i), parent=7 + 3 * i))],
+        node("KEY", "after", ("TYPE", Thing), parent=1), node("DICT", None, parent=24), node("KEY", "x", ("EQ", 1), parent=25),
+        node("KEY", "w", ("TENSOR", tensor_spec(torch.ones(2))), parent=25))
+
+    def touch():
+        tree.before.other = random.random()
+        items.extend(range(200))
+        del items[6:]
+        tree.after.other = random.random()
+
+    breaks = [replaced(tree.before, "x", 2), replaced(tree.after, "x", 2), replaced(tree.after, "w", torch.ones(3)),
+              *[replaced(item, "q", -1) for item in items],
+              *[lambda i=i, old=old: (items.__setitem__(i, Thing(q=i + 1)), lambda: items.__setitem__(i, old))[1] for i, old in enumerate(items)]]
+    for _ in range(3):
+        for change in breaks:
+            touch()
+            assert holds(made, tree)
+            touch()
+            mend = change()
+            assert not holds(made, tree)
+            mend()
+            touch()
+            assert holds(made, tree)
 
 
 def test_globals_that_count():

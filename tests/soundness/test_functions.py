@@ -1,6 +1,8 @@
 """Functions: code, defaults, closures, attributes, wrappers."""
 
 import functools
+import subprocess
+import sys
 import types
 
 import torch
@@ -55,6 +57,54 @@ def test_keyword_defaults_of_callee(C):
     b = c(X())
     g.__kwdefaults__ = None
     return a, b, outcome(lambda: c(X()))
+
+
+@probe
+def test_fields_that_are_read(C):
+    def g(x, k=2, *, m=3):
+        return x * k * m
+
+    def h(x):
+        return x
+
+    c = C(lambda x: (x + 1, g.__defaults__, g.__kwdefaults__, g.__code__.co_name, g.__closure__ is None))
+    seen = [c(X())]
+    g.__defaults__ = (5,)
+    seen.append(c(X()))
+    g.__defaults__ = None
+    seen.append(c(X()))
+    g.__kwdefaults__ = None
+    seen.append(c(X()))
+    g.__kwdefaults__, g.__defaults__ = {"m": 4}, (1,)
+    seen.append(c(X()))
+    g.__kwdefaults__["m"] = 5
+    seen.append(c(X()))
+    g.__code__ = h.__code__
+    seen.append(c(X()))
+    return seen
+
+
+AUDITED = """
+import sys, torch, framegraft
+
+def g(x, k=2, *, m=3):
+    return x
+
+def f(x):
+    return x + len(g.__defaults__) + len(g.__kwdefaults__) + g.__code__.co_argcount
+
+compiled = framegraft.compile(f, backend="eager")
+compiled(torch.ones(2)), compiled(torch.ones(2))
+events = []
+sys.addaudithook(lambda event, args: events.append((event, args)))
+compiled(torch.ones(2))
+events = [args for event, args in events if event == "object.__getattr__"]
+assert not events, events
+"""
+
+
+def test_guards_raise_no_audit_events():
+    assert subprocess.run([sys.executable, "-c", AUDITED], timeout=300).returncode == 0
 
 
 @probe

@@ -71,22 +71,26 @@ struct Memo {
 bool fg_words_build(const Program *p, Memo *m);
 /* The fact holds, but not its words: the words as they are now. */
 void fg_words_renew(const Program *p, Memo *m, Py_ssize_t fact);
+/* Which fact the word belongs to. */
+Py_ssize_t fg_fact_of_word(const Memo *m, Py_ssize_t word);
+/* Whether the fact's words are read at places that words of the fact before tell. */
+bool fg_words_go_on(const Memo *m, Py_ssize_t fact);
 
 static inline bool fg_word_holds(const Word *w)
 {
     return FG_READ(uint64_t, w->at, 0) == w->value;
 }
 
-static inline bool fg_words_hold(const Memo *m)
+/* The first word from `from` on that has another value than it had; `words` for none. */
+static inline Py_ssize_t fg_first_wrong(const Memo *m, Py_ssize_t from)
 {
-    const Word *w = m->word, *end = w + m->words;
+    const Word *w = m->word + from, *end = m->word + m->words;
     for (; end - w >= 4; w += 4) /* each proves that the next one may be read: they cannot be compared at once */
         if (!fg_word_holds(w) || !fg_word_holds(w + 1) || !fg_word_holds(w + 2) || !fg_word_holds(w + 3))
-            return false;
-    for (; w < end; w++)
-        if (!fg_word_holds(w))
-            return false;
-    return true;
+            break;
+    while (w < end && fg_word_holds(w))
+        w++;
+    return w - m->word;
 }
 
 static inline bool fg_tensors_hold(const Memo *m)

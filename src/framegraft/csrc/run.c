@@ -104,18 +104,24 @@ static bool fact_holds(Program *p, Fact *f, const FgFrameView *view)
     }
 }
 
-/* One by one, in their order: which does not hold, or all do, though a word has another value than it had. */
+static bool renewed(Program *p, Py_ssize_t i, const FgFrameView *view)
+{
+    if (!fact_holds(p, &p->memo->fact[i], view))
+        return false;
+    fg_words_renew(p, p->memo, i);
+    return true;
+}
+
+/* One by one, in their order: which does not hold, or all do. */
 static Py_ssize_t run_each_fact(Program *p, const FgFrameView *view)
 {
-    Memo *m = p->memo;
-    for (Py_ssize_t i = 0; i < m->facts; i++) {
-        Fact *f = &m->fact[i];
-        if (!fact_holds(p, f, view)) {
+    for (Py_ssize_t i = 0; i < p->memo->facts; i++) {
+        Fact *f = &p->memo->fact[i];
+        if (!renewed(p, i, view)) {
             if (f->id == RUN_UNKNOWN && p->suspect < 0)
                 p->suspect = f->node;
             return f->id;
         }
-        fg_words_renew(p, m, i);
     }
     return RUN_HOLDS;
 }
@@ -133,9 +139,20 @@ static bool roots_hold(Program *p, const FgFrameView *view)
     return all_hold(p, p->memo->root, p->memo->roots, view);
 }
 
+/* A word has another value than it had, and its fact may hold nonetheless: only that fact is looked at, not all of them. */
 static bool words_hold(Program *p, const FgFrameView *view)
 {
-    return fg_words_hold(p->memo);
+    const Memo *m = p->memo;
+    Py_ssize_t at = 0;
+    while ((at = fg_first_wrong(m, at)) < m->words) {
+        Py_ssize_t fact = fg_fact_of_word(m, at);
+        do
+            if (!renewed(p, fact, view))
+                return false;
+        while (++fact < m->facts && fg_words_go_on(m, fact));
+        at = m->first_word[fact];
+    }
+    return true;
 }
 
 static bool tensors_hold(Program *p, const FgFrameView *view)
@@ -150,8 +167,10 @@ static bool rest_holds(Program *p, const FgFrameView *view)
 
 static Py_ssize_t run_facts(Program *p, const FgFrameView *view)
 {
-    bool hold = roots_hold(p, view) && words_hold(p, view) && tensors_hold(p, view) && rest_holds(p, view);
-    return hold ? RUN_HOLDS : run_each_fact(p, view);
+    if (roots_hold(p, view) && words_hold(p, view) && tensors_hold(p, view) && rest_holds(p, view))
+        return RUN_HOLDS;
+    p->suspect = -1;
+    return run_each_fact(p, view);
 }
 
 static inline PyObject *value_of(const Program *p, PyObject *const *values, Py_ssize_t i)

@@ -85,7 +85,8 @@ static int words_of(const Program *p, const Fact *f, bool next, Word *out)
     }
 }
 
-static bool of_the_same_sequence(const Memo *m, Py_ssize_t i)
+/* Items of the same sequence: where they lie is told by words of the first of them. */
+bool fg_words_go_on(const Memo *m, Py_ssize_t i)
 {
     return i > 0 && m->fact[i].op == F_ITEM && m->fact[i - 1].op == F_ITEM && m->fact[i].obj == m->fact[i - 1].obj;
 }
@@ -110,7 +111,7 @@ bool fg_words_build(const Program *p, Memo *m)
         return false;
     for (Py_ssize_t i = 0; i < m->facts; i++) {
         const Fact *f = &m->fact[i];
-        int count = words_of(p, f, of_the_same_sequence(m, i), m->word + m->words);
+        int count = words_of(p, f, fg_words_go_on(m, i), m->word + m->words);
         m->first_word[i] = (int)m->words;
         m->words += count;
         if (hangs_off_frame(f))
@@ -130,6 +131,19 @@ void fg_words_renew(const Program *p, Memo *m, Py_ssize_t i)
 {
     Word made[MOST_WORDS];
     int count = m->first_word[i + 1] - m->first_word[i];
-    if (count && words_of(p, &m->fact[i], of_the_same_sequence(m, i), made) == count)
+    if (count && words_of(p, &m->fact[i], fg_words_go_on(m, i), made) == count)
         memcpy(m->word + m->first_word[i], made, sizeof *made * (size_t)count);
+}
+
+Py_ssize_t fg_fact_of_word(const Memo *m, Py_ssize_t word)
+{
+    Py_ssize_t low = 0, high = m->facts; /* first_word[low] <= word < first_word[high] */
+    while (high - low > 1) {
+        Py_ssize_t middle = low + (high - low) / 2;
+        if (m->first_word[middle] <= word)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
 }

@@ -4,7 +4,10 @@ from __future__ import annotations
 import __future__
 
 import ast
+import contextlib
 import re
+import warnings
+from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
@@ -139,15 +142,33 @@ def _signature(code: CodeType) -> tuple:
     return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_varnames[: parameter_count(code)]
 
 
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """No warning of the compiler: the program's own source has been compiled, and what the engine made is nobody's source.
+
+    The filter is put in the list by hand: ``warnings.catch_warnings`` makes Python forget what it has shown already.
+    """
+    filters: Any = warnings.filters
+    filters.insert(0, _SYNTAX)
+    try:
+        yield
+    finally:
+        filters.remove(_SYNTAX)
+
+
+_SYNTAX = ("ignore", None, SyntaxWarning, None, 0)
+
+
 def recompile(source: str, code: CodeType, name: str, future: int) -> CodeType:
     """The code object of the function ``name`` of ``source``, with the free variables of ``code`` bound around it."""
-    tree: Any = source
-    if code.co_freevars:
-        tree = compile(source, "<decompiled>", "exec", future | ast.PyCF_ONLY_AST, dont_inherit=True, optimize=0)
-        outer = ast.parse("def __outer__():\n" + "".join(f"    {v} = None\n" for v in code.co_freevars))
-        outer.body[0].body.extend(tree.body)  # type: ignore[attr-defined]
-        tree = outer
-    module = compile(tree, "<decompiled>", "exec", future, dont_inherit=True, optimize=0)
+    with _unheard():
+        tree: Any = source
+        if code.co_freevars:
+            tree = compile(source, "<decompiled>", "exec", future | ast.PyCF_ONLY_AST, dont_inherit=True, optimize=0)
+            outer = ast.parse("def __outer__():\n" + "".join(f"    {v} = None\n" for v in code.co_freevars))
+            outer.body[0].body.extend(tree.body)  # type: ignore[attr-defined]
+            tree = outer
+        module = compile(tree, "<decompiled>", "exec", future, dont_inherit=True, optimize=0)
     todo = [module]
     while todo:
         found = todo.pop(0)

@@ -63,6 +63,12 @@ class Source(_native.Path):
         """An attribute that C code keeps (a slot), whatever ``__getattribute__`` the class has."""
         return Source("ATTR", name, self) if _plain_access(obj) else Source("PYCALL", _generic_getter(name), self)
 
+    def function_field(self, name: str) -> Source:
+        """An attribute of the function at this source. What has an accessor of its own is read where the function keeps it:
+        an attribute look-up raises an audit event, which may run code of somebody's."""
+        access = _FUNCTION_ACCESS.get(name)
+        return Source("ATTR", name, self) if access is None else Source(access, None, self)
+
     def emit(self, load_pinned: Any) -> list[Instruction]:
         """Instructions that push the object. ``load_pinned(obj)`` gives those for a pinned object."""
         return _EMITTERS[self.access](self, load_pinned)
@@ -101,6 +107,8 @@ _FUNCTION_FIELDS = {
     "DICT": "__dict__",
     "GRAD": "grad",
 }
+
+_FUNCTION_ACCESS = {_FUNCTION_FIELDS[access]: access for access in ("FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS")}
 
 
 def _base_name(source: Source) -> str:

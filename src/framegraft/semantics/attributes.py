@@ -204,7 +204,7 @@ def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType,
     assert obj.source is not None
     if name in ("__name__", "__qualname__", "__module__", "__doc__", "__code__", "__defaults__", "__kwdefaults__",
                 "__closure__", "__annotations__"):
-        return LazyVariable(getattr(value, name), obj.source.child("ATTR", name))
+        return LazyVariable(getattr(value, name), obj.source.function_field(name))
     if name == "__class__":
         return wrap_class(tx, types.FunctionType)
     if name in ("__dict__", "__globals__"):

@@ -60,9 +60,10 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     tx.state.guards.add(root.child("FCODE"), "ID", value.__code__)
     for part in ("__defaults__", "__kwdefaults__", "__annotations__"):
         entries = getattr(value, part)
-        tx.state.guards.add(root.child("ATTR", part), "ID", entries)
+        field = root.function_field(part)
+        tx.state.guards.add(field, "ID", entries)
         if type(entries) is dict:
-            tx.state.guards.add(root.child("ATTR", part), "PY", _SameEntries(entries))
+            tx.state.guards.add(field, "PY", _SameEntries(entries))
     for part in ("__wrapped__", "__signature__"):
         tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
     made = inspect.signature(types.MethodType(value, object()) if bound else value)
