@@ -34,7 +34,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, operators, truth
+from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, making, operators, truth
 from .wrapping import wrap_class, wrap_pinned
 
 
@@ -348,7 +348,7 @@ def make_ordered_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableT
     return made
 
 
-calls.MAPPING_BASES.add(collections.OrderedDict)
+making.MAPPING_BASES.add(collections.OrderedDict)
 
 
 @constructs(functools.partial)

@@ -25,7 +25,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import calls
+from ..semantics import making
 from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 
@@ -289,7 +289,7 @@ def _new_struct(tx: Any, cls: Any, items: list) -> VariableTracker:
     return _struct(cls, TupleVariable(items))
 
 
-calls.STRUCT_SEQUENCES.update(dict.fromkeys(torch.return_types.all_return_types, _new_struct))
+making.STRUCT_SEQUENCES.update(dict.fromkeys(torch.return_types.all_return_types, _new_struct))
 
 
 def type_of_fake(fake: Any) -> type:
