@@ -162,6 +162,7 @@ def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
         namespace = found
     obj.namespace = namespace
     namespace.owner = obj
+    tx.state.namespaces.append(namespace)
     obj.attrs.clear()
     obj.attrs.update(slots)
     for name, value in changed.items():
