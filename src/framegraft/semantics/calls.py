@@ -20,6 +20,7 @@ from ..model.value import (
     NONE,
     BuiltinMethodVariable,
     CellVariable,
+    ChangingVariable,
     CombinedIteratorVariable,
     ConstantVariable,
     ExceptionVariable,
@@ -183,7 +184,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     module = getattr(owner, "__name__", None) if isinstance(owner, types.ModuleType) else None
     if module == "_operator":
         return operators.apply(tx, OPERATOR_ALIASES.get(value, value), args)
-    if any(type(a) is SymbolicVariable for a in (*args, *kwargs.values())):
+    if any(type(a) is SymbolicVariable or type(a) is ChangingVariable for a in (*args, *kwargs.values())):
         result = TENSOR.symbolic(tx, value, args) if not kwargs else None
         if result is not None:
             return result
@@ -217,6 +218,10 @@ def call_method(
 ) -> VariableTracker:
     """A method of a builtin type."""
     args, kwargs = realize_all(tx, args, kwargs)
+    if type(obj) is ChangingVariable:
+        if name == "item" and not args and not kwargs:
+            return obj.number
+        obj = obj.constant()
     if type(obj) is SymbolicVariable:
         result = _operator_method(tx, obj, name, args) if not kwargs else None
         if result is not None:

@@ -16,6 +16,7 @@ from ..model.dispatch import METHODS, TENSOR, constructs, specialised
 from ..model.value import (
     MISSING,
     NONE,
+    ChangingVariable,
     CombinedIteratorVariable,
     ConstantVariable,
     DequeVariable,
@@ -171,6 +172,8 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
         number = TENSOR.symbolic(tx, cls, args)
         if number is not None:
             return number
+    if len(args) == 1 and not kwargs and type(args[0]) is ChangingVariable and args[0].number.python_type() is cls:
+        return args[0].number
     args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
         return folding.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})

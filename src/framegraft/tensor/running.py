@@ -14,6 +14,7 @@ from ..interp.unwind import catches, must_leave
 from ..model.value import (
     MISSING,
     NONE,
+    ChangingVariable,
     ConstantVariable,
     DictVariable,
     ListVariable,
@@ -55,6 +56,8 @@ class Unwrapper:
             self.by_fake[id(tracker.fake)] = tracker
             self.saw_tensor = True
             return tracker.node, tracker.fake
+        if type(tracker) is ChangingVariable:
+            tracker = numpy.symbol_of(tracker, self.target)
         if isinstance(tracker, ConstantVariable):
             value = tracker.value
             if type(value) is complex and not _is_literal(value):
