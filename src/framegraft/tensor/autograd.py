@@ -16,6 +16,7 @@ from ..errors import GraphBreak
 from ..interp.regions import known_trackers, pure
 from ..interp.state import realize
 from ..model.dispatch import handles
+from ..model.source import pinned
 from ..model.value import MISSING, NONE, FunctionVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
 from ..native.private import FUNCTION_APPLY
 from ..semantics import attributes, calls, lookup
@@ -62,9 +63,9 @@ def _is_function(tracker: VariableTracker) -> bool:
 def _maker(state: Any, fn: Any) -> Callable[[], types.FunctionType]:
     """What gives the function that ``apply`` is called with: one from outside, or one that the trace has made for this call alone."""
     if isinstance(fn, ObjectVariable):
-        if fn.source.access == "ARG":  # maybe another one in each call
+        if fn.source is not None and fn.source.access == "ARG":  # maybe another one in each call
             raise GraphBreak("untraceable_call", "a function that is a parameter as an argument of autograd.Function.apply")
-        state.guards.pin(fn.source, fn.value)
+        state.guards.pin(fn.source or pinned(fn.value), fn.value)
         value = fn.value
         return lambda: value
     if fn.closure or fn.defaults is not None or fn.kwdefaults is not None or fn.annotations is not None or fn.attrs:
