@@ -39,7 +39,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import arity, attributes, folding, iteration, lookup, operators, truth
+from . import arity, attributes, folding, iteration, lookup, members, operators, truth
 from .hashed import payload_of
 from .inlining import Args, Kwargs, bind_arguments, run_inline
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
@@ -252,6 +252,8 @@ def call_method(
             plain = None
         if plain is not None:
             return folding.fold(getattr(target.value, name), plain, named)
+    if members.plain_value(obj) is not None and members.has_in_c(tx, obj, name) and all(type(a) is ConstantVariable for a in args):
+        return folding.fold(getattr(obj.value, name), args, {k: need_constant_deep(v) for k, v in kwargs.items()})  # type: ignore[attr-defined]
     otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
     raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)
 

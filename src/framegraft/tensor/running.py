@@ -26,7 +26,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import making
+from ..semantics import making, members
 from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 
@@ -70,6 +70,9 @@ class Unwrapper:
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
         if isinstance(tracker, ObjectVariable) and type(tracker.value) is type and tracker.value in _DTYPES:
             return _DTYPES[tracker.value], _DTYPES[tracker.value]
+        member = members.plain_value(tracker)
+        if member is not None:
+            return member.value, member.value
         if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
             if isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
                 return self.both(tracker.payload)
