@@ -90,7 +90,7 @@ def _thread_local_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTrack
     assert obj.source is not None
     on_class = lookup.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING or not lookup.is_data(tx, type(on_class)):
-        entries = realize(LazyVariable(_LOCAL_DICT(obj.value), obj.source.child("PYCALL", _LOCAL_DICT)), tx.state)
+        entries: Any = realize(LazyVariable(_LOCAL_DICT(obj.value), obj.source.child("PYCALL", _LOCAL_DICT)), tx.state)
         found = dict_get(tx, entries, constant(name))
         if found is not None:
             return found
