@@ -371,7 +371,8 @@ def test_modes_between_layers():
     assert result.requires_grad == expected.requires_grad
 
 
-def test_views_and_writes():
+@pytest.mark.parametrize("grad", [False, True])
+def test_views_and_writes(grad):
     class Writing(nn.Module):
         def __init__(self):
             super().__init__()
@@ -381,12 +382,16 @@ def test_views_and_writes():
             self.total += x.sum(0)
             half = x[:, :2]
             half.mul_(2)
-            return x.view(4, 2).t().contiguous()
+            x.transpose(0, 1).unsqueeze(0).add_(1)
+            x.t().reshape(2, 4).add_(5)  # of a copy
+            self.total.view(2, 2).permute(1, 0).mul_(0.5)
+            return x.reshape(4, 2).transpose(0, 1).contiguous()
 
     model = nn.Sequential(*(Writing() for _ in range(4)))
     other, x = copy.deepcopy(model), torch.randn(2, 4)
     y = x.clone()
-    _, _, result = graph_of(model, x)
+    with torch.set_grad_enabled(grad):
+        _, _, result = graph_of(model, x)
     torch.testing.assert_close(result, other(y))
     torch.testing.assert_close(x, y)
     for a, b in zip(model.buffers(), other.buffers(), strict=True):

@@ -355,3 +355,22 @@ def test_a_base_in_between_is_seen():
     Last.n = property(lambda self: 9)
     got = compiled(x)
     assert float(got[0]) == 9 and isinstance(got[1], property)
+
+
+def test_an_attribute_that_is_deleted_and_set_again_is_the_last_one():
+    def fn(x, cls):
+        before = cls.first
+        del cls.first
+        y = x * before
+        cls.third = 3
+        cls.first = before
+        return y
+
+    found = []
+    for capture in (lambda f: f, lambda f: framegraft.compile(f, backend="eager")):
+        class Options:
+            first, second = 1, 2
+
+        capture(fn)(torch.ones(2), Options)
+        found.append([name for name in vars(Options) if not name.startswith("__")])
+    assert found == [["second", "third", "first"]] * 2

@@ -217,3 +217,12 @@ def test_class_cell_and_function_attributes(x):
 
     g.calls = 0
     return g(x), g(x), g.calls
+
+
+@differential()
+def test_keyword_defaults_of_a_function_made_behind_a_break_in_a_block(x):
+    try:
+        scale = (lambda *, k=max(x.dim(), 2), j=3: k * j)()
+        return x * scale + (lambda *q, k=scale: k)(1)
+    except TypeError:
+        return None

@@ -4,7 +4,10 @@ import builtins
 import sys
 import types
 
+import pytest
 import torch
+
+import framegraft
 
 from .differential import differential
 
@@ -153,3 +156,35 @@ def test_class_registry():
         return x * R.last
 
     return f
+
+
+
+RENEWED = """
+def main(x):
+    global first, second, third
+    y = x * first
+    del first
+    third = 3
+    first = 4
+    return y + first
+
+def turn(x):
+    main(x)
+    global second
+    del second
+    second = 5
+    del second
+    second = 6
+    return x
+"""
+
+
+@pytest.mark.parametrize("name", ["main", "turn"])
+def test_names_that_are_deleted_and_set_again_are_the_last_ones(name):
+    found = []
+    for capture in (lambda f: f, lambda f: framegraft.compile(f, backend="eager")):
+        scope = {"first": 1, "second": 2}
+        exec(RENEWED, scope)
+        capture(scope[name])(torch.ones(2))
+        found.append([(k, v) for k, v in scope.items() if isinstance(v, int)])
+    assert found[0] == found[1]

@@ -274,19 +274,20 @@ def _release(cg: Codegen, names: list[str]) -> None:
 def _global_store(state: Any, scope: Any, name: str, value: Any) -> Effect:
     at_root = scope is state.root.scope
 
-    def store(cg: Codegen, names: list[str]) -> None:
+    def step(cg: Codegen, kind: str) -> None:
         if at_root:
-            if value is MISSING:
-                cg.op("DELETE_GLOBAL", name)
-            else:
-                _fast(cg, names[0])
-                cg.op("STORE_GLOBAL", name)
+            cg.op(f"{kind}_GLOBAL", name)
             return
-        if value is not MISSING:
-            _fast(cg, names[0])
         cg.load_object(scope.real)
         cg.op("LOAD_CONST", name)
-        cg.op("DELETE_SUBSCR" if value is MISSING else "STORE_SUBSCR")
+        cg.op(f"{kind}_SUBSCR")
+
+    def store(cg: Codegen, names: list[str]) -> None:
+        if value is MISSING or name in scope.renewed:
+            step(cg, "DELETE")
+        if value is not MISSING:
+            _fast(cg, names[0])
+            step(cg, "STORE")
 
     return Effect([] if value is MISSING else [value], store)
 

@@ -126,7 +126,7 @@ def load_global(tx: Tx, inst: Instruction) -> None:
 @rule("STORE_GLOBAL")
 def store_global(tx: Tx, inst: Instruction) -> None:
     core.check_written(tx, tx.scope.real, inst.arg)
-    tx.scope.stores[inst.arg] = tx.stack.pop()
+    tx.scope.store(inst.arg, tx.stack.pop())
     tx.state.changed(None)
 
 

@@ -19,13 +19,20 @@ from ..model.value import MISSING, NONE, ConstantVariable, ExceptionVariable, La
 class GlobalScope:
     """The globals of a function: the real dict, where it is found, and what the trace stored there."""
 
-    __slots__ = ("real", "source", "builtins_source", "stores")
+    __slots__ = ("real", "source", "builtins_source", "stores", "renewed")
 
     def __init__(self, real: dict, source: Source, builtins_source: Source) -> None:
         self.real = real
         self.source = source
         self.builtins_source = builtins_source
         self.stores: dict[str, Any] = {}
+        self.renewed: set[str] = set()  # names that were deleted and set again: they are the dict's last ones
+
+    def store(self, name: str, value: Any) -> None:
+        if self.stores.get(name) is MISSING:
+            del self.stores[name]
+            self.renewed.add(name)
+        self.stores[name] = value
 
 
 class TraceState:

@@ -40,7 +40,7 @@ from ..model.value import (
     constant,
 )
 from . import arity, attributes, folding, iteration, lookup, members, operators, truth
-from .hashed import payload_of
+from .hashed import complete, payload_of
 from .inlining import Args, Kwargs, bind_arguments, run_inline
 from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
@@ -296,7 +296,8 @@ def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs, wait
     defaults = realize(fn.defaults, tx.state).items if fn.defaults is not None else []  # type: ignore[attr-defined]
     kwdefaults: Kwargs = {}
     if fn.kwdefaults is not None:
-        kwdefaults = {k: v for k, (_, v) in realize(fn.kwdefaults, tx.state).items.items()}  # type: ignore[attr-defined]
+        # behind a break, the dict is one from outside
+        kwdefaults = {k: v for k, (_, v) in complete(tx, realize(fn.kwdefaults, tx.state)).items()}  # type: ignore[arg-type]
     bound = bind_arguments(tx, fn.code, fn.qualname, args, kwargs, defaults, kwdefaults)
     return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None, waiting)
 

@@ -111,6 +111,8 @@ def set_class_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
     value = realize(value, tx.state)
     plain = isinstance(value, _PLAIN) or is_method(value) or isinstance(value, ObjectVariable) and (
         all(lookup.mro_lookup(tx, value.cls, name) is MISSING for name in ("__get__", "__set__", "__delete__")))
+    if tx.state.class_writes.get(name, {}).get(cls) is MISSING:
+        raise GraphBreak("unsupported_mutation", f"setting {cls.__name__}.{name}, which the trace has deleted: the last of the class's now")
     if not plain:
         raise GraphBreak("unsupported_mutation", f"setting {cls.__name__}.{name} to a {value.python_type().__name__}")
     _write(tx, cls, name, value)

@@ -21,12 +21,17 @@ from .. import _native
 from ..errors import GraphBreak, Restart
 from ..model.guards import Guard, ProgramBuilder
 from ..model.source import Source, local
-from ..model.value import LazyVariable, ObjectVariable, VariableTracker
+from ..model.value import LazyVariable, ObjectVariable, TensorVariable, VariableTracker
 from .likeness import Pairs, alike, as_is, collect, is_operand, is_plain, parts_of, shown
 from .modes import Modes
-from .running import run_node
+from .running import caught_at, run_node
+from .twin import empty
 
 _MODULE = local(0, "module")
+# Functions that change nothing, and methods by their names: their results are views of the first argument, or copies.
+_VIEWS: dict[Any, Any] = {name: getattr(torch.Tensor, name) for name in (
+    "transpose", "view", "permute", "unsqueeze", "squeeze", "reshape", "flatten", "contiguous", "expand", "t")}
+_VIEWS |= {fn: fn for name in _VIEWS if (fn := getattr(torch, name, None)) is not None}
 
 
 @dataclasses.dataclass(slots=True)
@@ -43,6 +48,8 @@ class Operation:
     nodes: int  # that it counted for in the graph
     repeats: bool  # it can be made again with other tensors
     caught_at: int  # how many frames deep the program would catch its error
+    # Of a result that follows from its operands' metadata: sizes, strides, dtype and device; () for one of ``_VIEWS``.
+    new: tuple | None
 
 
 @dataclasses.dataclass(slots=True)
@@ -122,14 +129,21 @@ class Blocks:
         self.known[key] = known
         return result
 
-    def note(self, kind: str, target: Any, args: list, kwargs: dict, result: Any, node: Any, nodes: int, caught_at: int) -> None:
-        """Record an operation of a call that may become a block."""
+    def note(self, kind: str, target: Any, args: list, kwargs: dict, result: Any, node: Any, nodes: int, caught_at: int,
+             inferred: bool) -> None:
+        """Record an operation of a call that may become a block. ``inferred``: by a rule for whole functions (whole.py)."""
         if not self.open:
             return
+        new = None
+        if type(result) is TensorVariable and result.node is node:
+            if inferred:
+                new = tuple(result.fake.shape), result.fake.stride(), result.fake.dtype, result.fake.fake_device
+            elif target in _VIEWS and not kwargs:
+                new = ()
         given, named = [as_is(a) for a in args], {k: as_is(v) for k, v in kwargs.items()}
         repeats = all(map(is_operand, given)) and all(map(is_operand, named.values()))
         self.operations.append(
-            Operation(kind, target, given, named, as_is(result), node, self.state.graph, nodes, repeats, caught_at))
+            Operation(kind, target, given, named, as_is(result), node, self.state.graph, nodes, repeats, caught_at, new))
 
     # -- which calls are alike
 
@@ -173,12 +187,16 @@ class Blocks:
             pairs.add(old, new)
         self._guard(pattern, values, fn.source, pairs)
         try:
-            callers = self._callers()
+            callers, plainly = self._callers(), self._runs_plainly()
             for made in block.operations:
-                self._operate(tx, made, pairs)
+                if plainly and made.new is not None:
+                    node = self._copy(made, made.new, pairs)
+                else:
+                    self._operate(tx, made, pairs)
+                    node = self.operations[-1].node
                 trace = made.node.meta.get("stack_trace")
                 if trace is not None:
-                    self.operations[-1].node.meta["stack_trace"] = callers + trace.removeprefix(block.callers)
+                    node.meta["stack_trace"] = callers + trace.removeprefix(block.callers)
         except GraphBreak:
             self._stop()
         return pairs.new(block.result)
@@ -189,6 +207,36 @@ class Blocks:
         if not alike(made.result, again):
             self._stop()
         pairs.add(made.result, again)
+
+    def _runs_plainly(self) -> bool:
+        """Whether ``run_node`` would do no more than add a node and infer what it gives."""
+        graph = self.state.graph
+        floats = graph.policy is not None and graph.policy.tensor_floats
+        return graph.body is None and not graph.leaves and not graph.has_numbers and not floats and not caught_at(self.state)
+
+    def _copy(self, made: Operation, new: tuple, pairs: Pairs) -> Any:
+        """The node of an operation whose result is known: its operands have the metadata that the first one's had."""
+        state, graph = self.state, self.state.graph
+        other = pairs.nodes.get
+        args = torch.fx.map_arg(made.node.args, lambda n: other(n, n))
+        kwargs = torch.fx.map_arg(made.node.kwargs, lambda n: other(n, n)) if made.node.kwargs else {}
+        node = graph.node(made.kind, made.node.target, args, kwargs)
+        state.dirty += 1
+        state.grew_at = state.steps
+        if new:
+            fake = empty(graph.mode, *new)
+        else:
+            source: Any = pairs.new(made.args[0])
+            with graph.propagating():
+                fake = _VIEWS[made.target](source.fake, *args[1:])
+        node.meta["example_value"] = fake
+        result = TensorVariable(node, fake, torch.Tensor)
+        if self.open > 1:  # a call around this one may become a block
+            given = [pairs.new(a) for a in made.args]
+            named = {k: pairs.new(v) for k, v in made.kwargs.items()}
+            self.operations.append(dataclasses.replace(made, args=given, kwargs=named, result=result, node=node))
+        pairs.add(made.result, result)
+        return node
 
     def _callers(self) -> str:
         return self.state.stack_trace() + "\n"
@@ -278,13 +326,25 @@ class Blocks:
             if before in shared:
                 continue
             if guard.check == "TENSOR":
-                pairs.add(state.by_id[id(pattern.values[node])], state.builder.wrap(values[node], places[before]))
+                pairs.add(state.by_id[id(pattern.values[node])], self._input(values[node], places[before], guard.payload))
             elif guard.check == "PRESENT":
                 state.guards.present(places[before])
             else:
                 state.guards.add(places[before], guard.check, guard.payload, guard.cause)
         if state.graph.symbols is not None:
             self._stop()
+
+    def _input(self, value: torch.Tensor, source: Source, spec: Any) -> VariableTracker:
+        """The tracker of a tensor that no tracker stands for, which passes the guard with ``spec``."""
+        state = self.state
+        graph = state.graph
+        if value._base is not None or graph.policy is not None and graph.policy.tensor(value, source) is not None:
+            return state.builder.wrap(value, source)
+        state.guards.add(source, "TENSOR", spec)
+        state.guards.tensors.append(source)
+        made = state.by_id[id(value)] = graph.add_input(value, source)
+        state.keep_alive.append(value)
+        return made
 
 
 def _nothing() -> None:

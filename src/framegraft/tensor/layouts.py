@@ -14,7 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 
 from .formats import is_canonical, preserved
-from .twin import fresh, twin
+from .twin import META, fresh, twin
 
 aten = torch.ops.aten
 _NUMBERS = frozenset((int, bool, float, type(None)))
@@ -72,7 +72,7 @@ def made_like(mode: Any, source: FakeTensor, dtype: torch.dtype, form: torch.mem
         return NotImplemented
     with no_dispatch():
         strides = preserved(source.shape, source.stride())
-        return twin(mode, torch.empty_strided(source.shape, strides, dtype=dtype, device="meta"), source.fake_device)
+        return twin(mode, torch.empty_strided(source.shape, strides, dtype=dtype, device=META), source.fake_device)
 
 
 def operands(mode: Any, tensors: tuple[Any, ...], rank: int) -> bool:

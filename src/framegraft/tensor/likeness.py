@@ -32,12 +32,14 @@ class Pairs:
 
     def __init__(self) -> None:
         self._new: dict[int, VariableTracker] = {}
+        self.nodes: dict[Any, Any] = {}  # of the graph, in the same way
 
     def add(self, old: VariableTracker, new: VariableTracker) -> None:
         if old is new:
             return
         if isinstance(old, TensorVariable) and isinstance(new, TensorVariable):
             self._new[id(old)] = new
+            self.nodes[old.node] = new.node
         elif isinstance(old, (TupleVariable, ListVariable)) and type(old) is type(new):
             for a, b in zip(old.items, new.items, strict=True):  # type: ignore[attr-defined]
                 self.add(a, b)

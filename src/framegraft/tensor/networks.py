@@ -14,7 +14,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from .formats import is_canonical, same
 from .layouts import FLOATS, fresh_like, is_plain, is_sized, windows, with_defaults
-from .twin import fresh, twin
+from .twin import META, fresh, twin
 
 aten = torch.ops.aten
 _WIDE = (torch.float32, torch.float64)  # whose statistics have their own dtype
@@ -91,8 +91,8 @@ def _attention(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     wide = query.dtype if query.dtype in _WIDE else torch.float32
     row = heads * width
     with no_dispatch():
-        output = torch.empty_strided(query.shape, (length * row, width, row, 1), dtype=query.dtype, device="meta")
-        sums = torch.empty_strided((batch, heads, length), (length * heads, 1, heads), dtype=wide, device="meta")
+        output = torch.empty_strided(query.shape, (length * row, width, row, 1), dtype=query.dtype, device=META)
+        sums = torch.empty_strided((batch, heads, length), (length * heads, 1, heads), dtype=wide, device=META)
         return twin(mode, output, query.fake_device), twin(mode, sums, query.fake_device)
 
 

@@ -133,7 +133,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     caught = note_errors(state, name, _may_raise(target))
     try:
         result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
-        if result is NotImplemented:
+        inferred = result is not NotImplemented
+        if not inferred:
             before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
             with state.graph.propagating():
                 if kind == "call_method":
@@ -162,7 +163,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     calls = state.graph.call_count - 1
     made = wrap_result(tx, node, result, unwrap)
     if state.blocks is not None:
-        state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught)
+        state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, inferred)
     return made
 
 
@@ -185,7 +186,7 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
 
     Gives how many frames deep the program would catch what it raises; 0: nowhere.
     """
-    caught = _caught_at(state)
+    caught = caught_at(state)
     state.graph.may_raise |= raises
     state.caught |= caught > 0
     if raises and (caught or any(map(must_leave, state.frames))):
@@ -219,7 +220,7 @@ def _may_raise(target: Any) -> bool:
     return (target if isinstance(target, str) else getattr(target, "__name__", "")) in _RAISING
 
 
-def _caught_at(state: Any) -> int:
+def caught_at(state: Any) -> int:
     """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
     return next((depth for depth in range(len(state.frames), 0, -1) if catches(state.frames[depth - 1])), 0)
 

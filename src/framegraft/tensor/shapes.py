@@ -18,7 +18,7 @@ from torch.utils._mode_utils import no_dispatch
 from ..native.private import is_dense
 from . import factories, kernels, layouts, networks, reductions
 from .formats import broadcast, is_canonical, iterated, same
-from .twin import fresh, twin
+from .twin import META, fresh, twin
 
 aten = torch.ops.aten
 _PLAIN = (bool, int, float)
@@ -92,9 +92,9 @@ def _fresh(mode: Any, tensors: list[FakeTensor], dtype: torch.dtype, numbers: bo
         if symbolic:
             if 1 in shape or not all(t.is_contiguous() for t in tensors):
                 return NotImplemented
-            meta = torch.empty(shape, dtype=dtype, device="meta")
+            meta = torch.empty(shape, dtype=dtype, device=META)
         else:
-            meta = torch.empty_strided(shape, iterated(shape, tensors, numbers), dtype=dtype, device="meta")
+            meta = torch.empty_strided(shape, iterated(shape, tensors, numbers), dtype=dtype, device=META)
         return twin(mode, meta, device)
 
 

@@ -9,6 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 _subclass = torch.Tensor._make_subclass
 _no_data: Any = torch._C._set_throw_on_mutable_data_ptr  # type: ignore[attr-defined]
+META = torch.device("meta")
 _WithoutDispatch: Any = torch._C._DisableTorchDispatch  # type: ignore[attr-defined]
 
 
@@ -35,6 +36,15 @@ def fresh(mode: Any, shape: Any, dtype: torch.dtype, device: torch.device) -> Fa
     """A contiguous one."""
     without = _WithoutDispatch()
     try:
-        return twin(mode, torch.empty(shape, dtype=dtype, device="meta"), device)
+        return twin(mode, torch.empty(shape, dtype=dtype, device=META), device)
+    finally:
+        del without
+
+
+def empty(mode: Any, shape: Any, stride: Any, dtype: torch.dtype, device: torch.device) -> FakeTensor:
+    """One with these strides."""
+    without = _WithoutDispatch()
+    try:
+        return twin(mode, torch.empty_strided(shape, stride, dtype=dtype, device=META), device)
     finally:
         del without
