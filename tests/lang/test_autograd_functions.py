@@ -168,3 +168,110 @@ def test_numbers_that_change(argument):
     x = torch.arange(1.0, 4.0, requires_grad=True)
     for n in (3, 4, 5, 6):
         torch.testing.assert_close(compiled(x, n), scaled(x, n), rtol=0, atol=0)
+
+
+class CallsBack(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, fn, back):
+        ctx.back = back
+        ctx.save_for_backward(x)
+        return fn(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return ctx.back(grad, *ctx.saved_tensors), None, None
+
+
+def doubled(x):
+    return x * 2
+
+
+class Holder:
+    back = staticmethod(lambda grad, x: grad * 5 * x)
+
+
+HOLDER = Holder()
+
+
+@differential(with_grad, graphs=1)
+def test_functions_as_arguments(x, w):
+    y = CallsBack.apply(x, lambda v: v * 3, lambda grad, v: grad * v)
+    return CallsBack.apply(y, doubled, HOLDER.back)
+
+
+@differential(lambda: (*with_grad(), lambda v: v * 4))
+def test_functions_from_anywhere_as_arguments(x, w, fn):
+    def back(grad, v):
+        return grad * v * k
+
+    k = 3
+    y = CallsBack.apply(x, fn, back)
+    return CallsBack.apply(y, lambda v: v * k, lambda grad, v, more=2: grad * more), back(1, 2)
+
+
+SCALE, LISTED = 1, [1]
+
+
+class Kept:
+    scale = 1
+
+
+KEPT = Kept()
+
+
+class LooksAround(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * scale_of(x)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * scale_of(grad)
+
+
+def scale_of(x):
+    return SCALE + KEPT.scale + Kept.scale + len(LISTED)
+
+
+@differential(lambda: (*with_grad(), 1), calls=3)
+def test_changes_before_the_call(x, w, n):
+    global SCALE
+    out = []
+    SCALE += n
+    out.append(LooksAround.apply(x))
+    KEPT.scale = 7 * n
+    out.append(LooksAround.apply(x))
+    LISTED.append(n)
+    out.append(LooksAround.apply(x))
+    return out
+
+
+class Counts:
+    steps = 0
+
+
+@differential(lambda: (*with_grad(), Counts()), graphs=1)
+def test_changes_that_it_cannot_see(x, w, counts):
+    counts.steps += 1
+    return CallsBack.apply(x, doubled, HOLDER.back), counts.steps
+
+
+@differential(with_grad, build=True)
+def test_changes_of_cells_before_the_call():
+    k = 1
+
+    class Local(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * k
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * k
+
+    def f(x, w):
+        nonlocal k
+        k += 1
+        return Local.apply(x)
+
+    return f

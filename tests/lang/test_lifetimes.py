@@ -427,3 +427,54 @@ def test_the_caller_keeps_a_tuple_of_arguments():
         assert compiled(*args) == [True, True]
         assert compiled(*args, **{}) == [True, True]
         assert [t.name for t in args] == ["a", "b"]
+
+
+class Keeps:
+    pass
+
+
+@differential()
+def test_dropped_by_an_object_from_outside(x):
+    keeps = Keeps()
+    keeps.noisy, keeps.many, keeps.named = Noisy("attribute"), [Noisy("item"), x], {"k": Noisy("value"), "l": 1}
+    print("break")
+    told = []
+    for drop in (lambda: setattr(keeps, "noisy", None), keeps.many.clear, lambda: keeps.named.update(k=x), lambda: delattr(keeps, "named")):
+        x = x + 1
+        drop()
+        told.append((heard(), Noisy.log[:]))
+    return x, told
+
+
+kept_noisy = None
+
+
+@differential()
+def test_dropped_by_a_global(x):
+    global kept_noisy
+    kept_noisy = Noisy("global")
+    print("break")
+    x = x + 1
+    kept_noisy = 5
+    told = heard()
+    return x * 2, told
+
+
+@differential()
+def test_inference_mode_is_left_when_it_dies(x):
+    keeps = Keeps()
+    told = []
+    for way in (0, 1, 2):
+        mode = torch.inference_mode()
+        mode.__enter__()
+        y = x + 1
+        if way == 0:
+            del mode
+        elif way == 1:
+            mode = None
+        else:
+            keeps.mode = mode
+            del mode
+            keeps.mode = None
+        told.append((y.is_inference(), torch.is_inference_mode_enabled(), (x * 2).is_inference()))
+    return told, y

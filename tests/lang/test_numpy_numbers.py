@@ -1,8 +1,10 @@
 """NumPy's numbers and functions of them: constants of a graph, guarded like any other; arrays stay out."""
 
 import math
+import warnings
 
 import numpy as np
+import pytest
 import torch
 
 import framegraft
@@ -71,3 +73,55 @@ def test_guards():
             assert framegraft.testing.same(compiled(x), f(x))
     finally:
         SCALE, FUNCTION = np.float64(2), np.sqrt
+
+
+def plain(n):
+    return n
+
+
+NUMBERS = [np.float32(0.1), np.float32(1.7), np.float32(-2.3), np.float32(0), np.float32(-0.0), np.float32("nan"), np.float32(5),
+           np.float64(0.1), np.float64(0.3), np.float64(1e300), np.int64(1), np.int64(7), np.int64(-3), np.int64(0), np.int32(3), np.uint64(2**63)]
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, n: (x * n, n * x, x - n, n / x, n),
+    lambda x, n: (x.to(torch.int32) * n, torch.tensor(2) * n, x[0] * n, x.half() + n, x * float(n), x * n.item()),
+    lambda x, n: (x * plain(n), n > 1, abs(n), str(n), -n, n + 1, [n][0] is n, type(n), {n: 1}),
+    lambda x, n: (x + (1 if n else 2), f"{n:.2f}", max(n, 2), sum([n, 1]), round(n, 1), isinstance(n, np.floating)),
+    lambda x, n: (x * np.sqrt(abs(n)), np.add(n, 1), n == n, hash(n), bool(n)),
+])
+def test_numbers_that_change(program):
+    compiled = framegraft.compile(program, backend="eager")
+    x = torch.tensor([1.0, 2.0, 3.0])
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for n in NUMBERS + NUMBERS[::-1]:
+            want = got = None
+            try:
+                want = program(x, n)
+            except Exception as error:
+                want = error
+            try:
+                got = compiled(x, n)
+            except Exception as error:
+                got = error
+            assert repr(got) == repr(want), n
+            if not isinstance(want, Exception):
+                assert [type(i) for i in got] == [type(i) for i in want]
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int64, np.int32])
+def test_numbers_that_change_cost_one_more_capture(kind):
+    counter = framegraft.testing.CompileCounter()
+    compiled = framegraft.compile(lambda x, n: (x * n + 1, x / float(n.item()) if kind is np.float64 else n), backend=counter, fullgraph=True)
+    for i in range(2, 8):
+        compiled(torch.ones(3), kind(i))
+    assert counter.frame_count == 2
+
+
+def test_indices_that_change_cost_one_more_capture():
+    counter = framegraft.testing.CompileCounter()
+    compiled = framegraft.compile(lambda x, n: x[: n] * 2, backend=counter, fullgraph=True)
+    for i in range(2, 8):
+        assert compiled(torch.ones(9), np.int64(i)).shape == (i,)
+    assert counter.frame_count <= 3

@@ -110,3 +110,26 @@ def test_objects_die_with_the_call(function):
             assert died() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("repeats", [True, False])
+def test_an_error_holds_nothing_longer_than_in_eager_mode(repeats):
+    def program(x, index, thing):
+        if not repeats:
+            x.add_(1)  # the frame cannot run anew
+        return x[index]
+
+    captured = framegraft.compile(program, backend="eager")
+    captured(torch.ones(3), torch.tensor([1]), Token())
+    gc.collect()
+    gc.disable()
+    try:
+        for fn in (program, captured):
+            thing, x = Token(), torch.ones(3)
+            refs = [weakref.ref(thing), weakref.ref(x)]
+            with pytest.raises(IndexError):
+                fn(x, torch.tensor([7]), thing)
+            del thing, x
+            assert [ref() for ref in refs] == [None, None]
+    finally:
+        gc.enable()

@@ -16,6 +16,7 @@ from ..model.value import (
     MISSING,
     BuiltinMethodVariable,
     CellVariable,
+    ChangingVariable,
     CombinedIteratorVariable,
     ConstantVariable,
     DequeVariable,
@@ -174,6 +175,9 @@ class Codegen:
         self.emit(*source.emit(self.load_pinned))
 
     def load_constant(self, tracker: ConstantVariable) -> None:
+        if type(tracker) is ChangingVariable:
+            self.load_source(tracker.source)
+            return
         value = tracker.value
         kind = type(value)
         if kind in (*NUMBERS_AND_TEXTS, range) and tracker.source is not None and not _small(value):

@@ -26,6 +26,7 @@ from ..model.value import (
 from ..semantics.outside import OutsideIteratorVariable, advance
 from ..tensor import devices
 from ..tensor.modes import Modes
+from . import lifetimes
 from .codegen import Codegen
 
 
@@ -48,6 +49,7 @@ class Owner(VariableTracker):
 
 def collect(state: Any) -> list[Effect]:
     """The differences between frame entry and now, in order of first change."""
+    lifetimes.none_dropped(state)
     effects: list[Effect] = []
     for tracker in list(state.mutated.values()):
         if tracker.source is None:

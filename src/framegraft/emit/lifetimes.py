@@ -15,8 +15,18 @@ import torch
 
 from ..bytecode.ir import Instruction
 from ..interp.letting_go import TELL_NOBODY, tells
-from ..model.value import MISSING, LazyVariable, VariableTracker
-from .codegen import children
+from ..model.value import (
+    MISSING,
+    DequeVariable,
+    DictVariable,
+    LazyVariable,
+    ListVariable,
+    ObjectVariable,
+    SetVariable,
+    VariableTracker,
+)
+from ..semantics import lookup
+from .codegen import Unreconstructible, children
 
 # Nobody can tell how long these live.
 _PLAIN = (type(None), bool, int, float, complex, str, bytes)
@@ -57,6 +67,36 @@ def tells_its_end(tracker: VariableTracker) -> bool:
     if value is MISSING:
         return issubclass(tracker.python_type(), types.GeneratorType)
     return type(value) not in TELL_NOBODY and tells(value)
+
+
+def none_dropped(state: Any) -> None:
+    """The trace must not have taken an object out of one from outside where something happens when it dies: that would be later."""
+    for tracker in state.mutated.values():
+        if tracker.source is not None:
+            for old, new in _taken_out(tracker):
+                if type(old) not in TELL_NOBODY and tells(old) and getattr(new, "value", MISSING) is not old:
+                    raise Unreconstructible(f"a change of the program's that lets go of a {type(old).__name__}, which tells when it dies")
+    for scope in state.scopes.values():
+        for name, value in scope.stores.items():
+            old = scope.real.get(name)
+            if type(old) not in TELL_NOBODY and tells(old) and getattr(value, "value", MISSING) is not old:
+                raise Unreconstructible(f"a store to the global {name} that lets go of a {type(old).__name__}, which tells when it dies")
+
+
+def _taken_out(tracker: Any) -> list[tuple[Any, Any]]:
+    """What the object held, with the tracker of what it holds there now, as far as that is another one."""
+    value = getattr(tracker, "value", MISSING)
+    if isinstance(tracker, ObjectVariable):
+        held: Any = lookup.namespace_of(value) if value is not MISSING else None
+        return [(held[name], new) for name, new in tracker.attrs.items() if name in held] if type(held) is dict else []
+    if isinstance(tracker, DictVariable) and value is not None:
+        changed = [*tracker.deleted, *(key for key, pair in tracker.items.items() if tracker.fetched.get(key) is not pair[1])]
+        return [(dict.__getitem__(value, key), tracker.items.get(key, (None, None))[1])
+                for key in changed if type(key) in (str, int) and dict.__contains__(value, key)]
+    if isinstance(tracker, (ListVariable, DequeVariable, SetVariable)) and value is not None and not getattr(tracker, "unseen", False):
+        kept = {id(getattr(new, "value", None)) for new in (tracker.items.values() if isinstance(tracker, SetVariable) else tracker.items)}
+        return [(old, None) for old in value if id(old) not in kept]
+    return []
 
 
 def reachable(uses: Iterable[VariableTracker]) -> set[int]:

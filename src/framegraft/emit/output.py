@@ -252,7 +252,7 @@ class Segment:
         if not self.runs_anew:
             self.rescue = (rescue.raise_on, unwound)
             cg.load_object(rescue.raise_on)
-            cg.op("LOAD_FAST", "__failure")
+            self._hand_over_failure()
             cg.load_object(unwound)
             cg.call(2)
             cg.op("RETURN_VALUE")
@@ -261,7 +261,7 @@ class Segment:
         cg.load_object(rescue.run_eager_with if random else rescue.run_eager)
         if random:
             cg.op("LOAD_FAST", "__random")
-        cg.op("LOAD_FAST", "__failure")
+        self._hand_over_failure()
         plan = rescue.Plan(root.code, root.scope.real, state.caught, state.graph.modes)
         self.rescue = (rescue.run_eager, plan)
         cg.load_object(plan)
@@ -272,6 +272,11 @@ class Segment:
             cg.op("LOAD_FAST", name)
         cg.call(3 + random + len(state.parameters))
         cg.op("RETURN_VALUE")
+
+    def _hand_over_failure(self) -> None:
+        """Its traceback holds this frame, which must not hold it in turn."""
+        self.cg.op("LOAD_FAST", "__failure")
+        self.cg.op("DELETE_FAST", "__failure")
 
     def _quick(self, outputs: list, stack: list, changed: dict, effects: list) -> bool:
         """Graph outputs straight into locals and onto the stack, where nothing else has to be rebuilt."""

@@ -34,7 +34,10 @@ def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
     """
     if modes is not None:
         modes.restore()
-    raise failure
+    try:
+        raise failure
+    finally:
+        del failure  # a frame of its own traceback holds it
 
 
 def release(runs_anew: bool, failure: BaseException, *locks: Any) -> None:
@@ -50,7 +53,10 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
     Where eager mode raises nothing, the failure is the backend's own; it is raised, unless the program handles errors.
     """
     if not isinstance(failure, Exception):
-        raise failure
+        try:
+            raise failure
+        finally:
+            del failure  # a frame of its own traceback holds it
     plan.modes.restore()
     fn = types.FunctionType(plan.code, plan.scope, plan.code.co_name, None, closure)
     old = _native.set_mode(2, None, None)
@@ -59,7 +65,10 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
     finally:
         _native.set_mode(*old)
     if not plan.handled:
-        raise_on(failure)
+        try:
+            raise_on(failure)
+        finally:
+            del failure
     return result
 
 

@@ -27,8 +27,10 @@ def let_go(tx: Any, tracker: VariableTracker | None) -> None:
 
 
 def tells(value: Any) -> bool:
-    """Whether code runs when the object dies."""
+    """Whether something happens when the object dies."""
     kind = type(value)
+    if issubclass(kind, torch.inference_mode):  # what it has entered is left then
+        return "_inference_mode_context" in vars(value)
     if any("__del__" in base.__dict__ for base in kind.__mro__) or issubclass(kind, _FRAMES) and _waits(value):
         return True
     return kind.__weakrefoffset__ != 0 and any(r.__callback__ is not None for r in weakref.getweakrefs(value))

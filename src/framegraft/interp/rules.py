@@ -1,30 +1,21 @@
-"""Rules of the instructions: stack, names, containers, jumps, calls."""
+"""Rules of the instructions: stack, names, attributes, items, calls, generators."""
 
 from __future__ import annotations
 
 import inspect
 import types
-from typing import Any
 
-from .._native import type_name
 from ..bytecode.code import qualified_name
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
 from ..model.value import (
     MISSING,
-    NONE,
     CellVariable,
-    DictVariable,
     FunctionVariable,
-    ListVariable,
-    ObjectVariable,
-    SetVariable,
-    SliceVariable,
-    TupleVariable,
     VariableTracker,
     constant,
 )
-from ..semantics import core, lookup
+from ..semantics import core
 from .frame import InstructionTranslator as Tx
 from .frame import origin_of, rule
 from .letting_go import let_go
@@ -200,147 +191,6 @@ def build_string(tx: Tx, inst: Instruction) -> None:
     tx.stack.append(constant("".join(parts)))
 
 
-@rule("BUILD_TUPLE")
-def build_tuple(tx: Tx, inst: Instruction) -> None:
-    tx.stack.append(TupleVariable(tx.popn(inst.arg)))
-
-
-@rule("BUILD_LIST")
-def build_list(tx: Tx, inst: Instruction) -> None:
-    tx.stack.append(ListVariable(tx.popn(inst.arg)))
-
-
-@rule("BUILD_SET")
-def build_set(tx: Tx, inst: Instruction) -> None:
-    result = SetVariable({}, order=set())
-    for item in tx.popn(inst.arg):
-        core.set_add(tx, result, realize(item, tx.state))
-    tx.stack.append(result)
-
-
-@rule("BUILD_MAP")
-def build_map(tx: Tx, inst: Instruction) -> None:
-    flat = tx.popn(2 * inst.arg)
-    result = DictVariable({})
-    for key, value in zip(flat[::2], flat[1::2], strict=True):
-        core.dict_set(tx, result, realize(key, tx.state), value)
-    tx.stack.append(result)
-
-
-@rule("BUILD_MAP_KEYS")
-def build_map_keys(tx: Tx, inst: Instruction) -> None:
-    keys = core.sequence_items(tx, tx.pop())
-    result = DictVariable({})
-    for key, value in zip(keys, tx.popn(inst.arg), strict=True):
-        core.dict_set(tx, result, realize(key, tx.state), value)
-    tx.stack.append(result)
-
-
-@rule("BUILD_SLICE")
-def build_slice(tx: Tx, inst: Instruction) -> None:
-    items = [realize(i, tx.state) for i in tx.popn(inst.arg)]
-    tx.stack.append(SliceVariable(items if len(items) == 3 else [*items, NONE]))
-
-
-@rule("LIST_TO_TUPLE")
-def list_to_tuple(tx: Tx, inst: Instruction) -> None:
-    tx.stack.append(TupleVariable(list(core.sequence_items(tx, tx.pop()))))
-
-
-@rule("GET_LEN")
-def get_len(tx: Tx, inst: Instruction) -> None:
-    tx.stack.append(core.apply(tx, len, [realize(tx.stack[-1], tx.state)]))
-
-
-@rule("LIST_APPEND")
-def list_append(tx: Tx, inst: Instruction) -> None:
-    item = tx.stack.pop()
-    target = realize(tx.stack[-inst.arg], tx.state)
-    assert isinstance(target, ListVariable)
-    target.items.append(item)
-    tx.state.mark_mutated(target)
-
-
-@rule("SET_ADD")
-def set_add(tx: Tx, inst: Instruction) -> None:
-    item = tx.pop()
-    core.set_add(tx, realize(tx.stack[-inst.arg], tx.state), item)
-
-
-@rule("MAP_ADD")
-def map_add(tx: Tx, inst: Instruction) -> None:
-    value = tx.stack.pop()
-    key = tx.pop()
-    core.dict_set(tx, realize(tx.stack[-inst.arg], tx.state), key, value)
-
-
-@rule("LIST_EXTEND")
-def list_extend(tx: Tx, inst: Instruction) -> None:
-    iterable = tx.pop()
-    target = realize(tx.stack[-inst.arg], tx.state)
-    assert isinstance(target, ListVariable)
-    target.items.extend(_starred(tx, iterable))
-    tx.state.mark_mutated(target)
-
-
-def _may_iterate(value: VariableTracker) -> bool:
-    return any(lookup.defines(value.python_type(), name) for name in ("__iter__", "__getitem__"))
-
-
-def _starred(tx: Tx, iterable: VariableTracker) -> list:
-    """The items of ``*iterable`` (CPython: LIST_EXTEND words the error where it is not iterable at all)."""
-    iterable = realize(iterable, tx.state)
-    if not _may_iterate(iterable):
-        raise UserRaise(user_error(TypeError, f"Value after * must be an iterable, not {type_name(iterable.python_type())}"))
-    return core.unpack_iterable(tx, iterable)
-
-
-@rule("SET_UPDATE")
-def set_update(tx: Tx, inst: Instruction) -> None:
-    iterable = tx.pop()
-    core.set_update(tx, realize(tx.stack[-inst.arg], tx.state), iterable)
-
-
-@rule("DICT_UPDATE", "DICT_MERGE")
-def dict_update(tx: Tx, inst: Instruction) -> None:
-    other = tx.pop()
-    target = realize(tx.stack[-inst.arg], tx.state)
-    assert isinstance(target, DictVariable)
-    for key, value in core.mapping_items(tx, other):
-        if inst.op == "DICT_MERGE" and core.hash_key(tx, key) in target.items:
-            raise GraphBreak("raised_exception", "a keyword argument is given twice")
-        core.dict_set(tx, target, key, value)
-
-
-def _unpacked(tx: Tx, value: VariableTracker) -> list:
-    value = realize(value, tx.state)
-    if not _may_iterate(value):
-        raise UserRaise(user_error(TypeError, f"cannot unpack non-iterable {type_name(value.python_type())} object"))
-    return core.unpack_iterable(tx, value)
-
-
-@rule("UNPACK_SEQUENCE")
-def unpack_sequence(tx: Tx, inst: Instruction) -> None:
-    items = _unpacked(tx, tx.pop())
-    if len(items) < inst.arg:
-        text = f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
-        raise UserRaise(user_error(ValueError, text))
-    if len(items) > inst.arg:
-        raise UserRaise(user_error(ValueError, f"too many values to unpack (expected {inst.arg})"))
-    tx.stack.extend(reversed(items))
-
-
-@rule("UNPACK_EX")
-def unpack_ex(tx: Tx, inst: Instruction) -> None:
-    before, after = inst.arg
-    items = _unpacked(tx, tx.pop())
-    if len(items) < before + after:
-        text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
-        raise UserRaise(user_error(ValueError, text))
-    end = len(items) - after
-    tx.stack.extend(reversed([*items[:before], ListVariable(items[before:end]), *items[end:]]))
-
-
 @rule("FOR_ITER")
 def for_iter(tx: Tx, inst: Instruction) -> None:
     iterator = realize(tx.stack[-1], tx.state)
@@ -445,102 +295,6 @@ def send(tx: Tx, inst: Instruction) -> None:
         tx.jump(inst.target)
     else:
         tx.stack.append(result)
-
-
-def _is_exception_class(value: Any) -> bool:
-    return issubclass(type(value), type) and issubclass(value, BaseException)
-
-
-@rule("MATCH_SEQUENCE", "MATCH_MAPPING")
-def match_kind(tx: Tx, inst: Instruction) -> None:
-    flag = 1 << 5 if inst.op == "MATCH_SEQUENCE" else 1 << 6
-    cls = realize(tx.stack[-1], tx.state).python_type()
-    tx.stack.append(constant(bool(cls.__flags__ & flag)))
-
-
-@rule("MATCH_KEYS")
-def match_keys(tx: Tx, inst: Instruction) -> None:
-    keys = core.sequence_items(tx, realize(tx.stack[-1], tx.state))
-    subject = realize(tx.stack[-2], tx.state)
-    if not isinstance(subject, DictVariable):
-        raise GraphBreak("unsupported_opcode", "match on a mapping that is no dict")
-    values = []
-    seen: set = set()
-    for key in keys:
-        hashed = core.hash_key(tx, realize(key, tx.state))
-        if hashed in seen:
-            raise UserRaise(user_error(ValueError, f"mapping pattern checks duplicate key ({hashed!r})"))
-        seen.add(hashed)
-        found = core.dict_get(tx, subject, realize(key, tx.state))
-        if found is None:
-            tx.stack.append(NONE)
-            return
-        values.append(found)
-    tx.stack.append(TupleVariable(values))
-
-
-@rule("MATCH_CLASS")
-def match_class(tx: Tx, inst: Instruction) -> None:
-    names = core.need_constant_deep(tx.pop())
-    cls, subject = tx.pop(), None
-    subject = tx.pop()
-    if not isinstance(cls, ObjectVariable) or not issubclass(type(cls.value), type):
-        raise GraphBreak("unsupported_opcode", "match on a class that is no type")
-    if not core.truth(tx, core.call(tx, core.wrap_constant(isinstance), [subject, cls], {})):
-        tx.stack.append(NONE)
-        return
-    values: list[VariableTracker] = []
-    npos = inst.arg
-    if npos:
-        match_args = _match_args(tx, cls)
-        match_self = match_args is None and bool(cls.value.__flags__ & MATCH_SELF)
-        match_args = match_args or ()
-        allowed = 1 if match_self else len(match_args)
-        if npos > allowed:
-            plural = "" if allowed == 1 else "s"
-            text = f"{cls.value.__name__}() accepts {allowed} positional sub-pattern{plural} ({npos} given)"
-            raise UserRaise(user_error(TypeError, text))
-        if match_self:
-            values.append(subject)
-        names = _match_names(cls.value, match_args[:npos], names)
-    for name in names:
-        try:
-            values.append(core.get_attr(tx, subject, name))
-        except UserRaise as raised:
-            if not issubclass(raised.value.python_type(), AttributeError):
-                raise
-            tx.stack.append(NONE)
-            return
-    tx.stack.append(TupleVariable(values))
-
-
-MATCH_SELF = 1 << 22  # _Py_TPFLAGS_MATCH_SELF
-
-
-def _match_args(tx: Tx, cls: ObjectVariable) -> tuple | None:
-    try:
-        found = realize(core.get_attr(tx, cls, "__match_args__"), tx.state)
-    except UserRaise as raised:
-        if issubclass(raised.value.python_type(), AttributeError):
-            return None
-        raise
-    if not isinstance(found, TupleVariable):
-        text = f"{cls.value.__name__}.__match_args__ must be a tuple (got {found.python_type().__name__})"
-        raise UserRaise(user_error(TypeError, text))
-    return core.need_constant_deep(found)
-
-
-def _match_names(cls: type, positional: tuple, keywords: tuple) -> tuple:
-    """The attributes to read, in order (CPython: match_class)."""
-    for name in positional:
-        if not isinstance(name, str):
-            text = f"__match_args__ elements must be strings (got {type(name).__name__})"
-            raise UserRaise(user_error(TypeError, text))
-    names = (*positional, *keywords)
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise UserRaise(user_error(TypeError, f"{cls.__name__}() got multiple sub-patterns for attribute {name!r}"))
-    return names
 
 
 @rule("INTRINSIC", "PRINT_EXPR", "SETUP_ANNOTATIONS", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "BEFORE_ASYNC_WITH")

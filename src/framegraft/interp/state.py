@@ -51,6 +51,7 @@ class TraceState:
         self.keep_alive: list = []
         self.scopes: dict[int, GlobalScope] = {}
         self.mutated: dict[int, VariableTracker] = {}
+        self.namespaces: list[Any] = []  # dicts that are the __dict__ of an object, which they know
         self.released: list[VariableTracker] = []  # locks that are let go behind the graph
         self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
         self.class_writes: dict[str, dict[type, Any]] = {}  # attributes of classes that the trace has set: semantics.class_writes
@@ -152,6 +153,8 @@ class TraceState:
 
     def release(self) -> None:
         """Let go of the program's objects at once, not when the garbage collector comes by."""
+        for namespace in self.namespaces:
+            namespace.owner = None
         self.root.__dict__.clear()
         self.__dict__.clear()
 

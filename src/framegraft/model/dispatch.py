@@ -7,7 +7,7 @@ import functools
 from typing import Any
 
 from ..errors import GraphBreak
-from .value import SymbolicVariable
+from .value import ChangingVariable, SymbolicVariable
 
 HANDLERS: dict[int, Any] = {}  # id(callable) -> handler(tx, args, kwargs)
 _ALIVE: list = []
@@ -46,8 +46,11 @@ class TensorLayer:
 
 
 def specialised(tracker: Any) -> Any:
-    """A symbolic number as the constant that it is in this call, which is guarded; any other tracker as it is."""
-    return TENSOR.specialise(tracker) if type(tracker) is SymbolicVariable else tracker
+    """A number that changes as the constant that it is in this call, which is guarded; any other tracker as it is."""
+    kind = type(tracker)
+    if kind is SymbolicVariable:
+        return TENSOR.specialise(tracker)
+    return tracker.constant() if kind is ChangingVariable else tracker
 
 
 TENSOR = TensorLayer()

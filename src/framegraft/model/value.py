@@ -59,6 +59,36 @@ class ConstantVariable(VariableTracker):
         return f"ConstantVariable({self.value!r})"
 
 
+class ChangingVariable(ConstantVariable):
+    """A value that changes from call to call, and is a constant only where something asks for it.
+
+    ``number``: the symbol that operations of tensors take for it. ``settle``: called once, guards the value.
+    """
+
+    __slots__ = ("number", "_cls", "_real", "_settle", "_constant")
+
+    def __init__(self, value: Any, source: Source, number: Any, settle: Any) -> None:
+        self._cls, self._real, self.source, self.number = type(value), value, source, number
+        self._settle = settle
+        self._constant: ConstantVariable | None = None
+
+    def constant(self) -> ConstantVariable:
+        if self._constant is None:
+            self._settle()
+            self._constant = ConstantVariable(self._real, self.source)
+        return self._constant
+
+    @property
+    def value(self) -> Any:  # type: ignore[override]
+        return self.constant().value
+
+    def python_type(self) -> type:
+        return self._cls
+
+    def __repr__(self) -> str:
+        return f"ChangingVariable({self._real!r})"
+
+
 NONE = ConstantVariable(None)
 TRUE = ConstantVariable(True)
 FALSE = ConstantVariable(False)

@@ -20,7 +20,7 @@ from ..errors import (
     Unsupported,
     UserRaise,
 )
-from ..interp import branches, rules, unwind  # noqa: F401 - the rules register themselves
+from ..interp import branches, building, matching, rules, unwind  # noqa: F401 - the rules register themselves
 from ..interp import frame as frames
 from ..interp.frame import origin_of
 from ..native.calibrate import ensure_calibrated

@@ -15,6 +15,7 @@ from ..model.value import (
     NONE,
     BuiltinMethodVariable,
     CellVariable,
+    ChangingVariable,
     CombinedIteratorVariable,
     ConstantVariable,
     DequeVariable,
@@ -86,6 +87,8 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
             return _real_function_attr(tx, obj, value, name)
         return instances.instance_attr(tx, obj, name)
     if isinstance(obj, ConstantVariable):
+        if type(obj) is ChangingVariable and name == "item":
+            return BuiltinMethodVariable(name, obj)
         return _constant_attr(tx, obj, name)
     if isinstance(obj, SuperVariable):
         return class_attributes.super_attr(tx, obj, name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import enum
 import operator
 import types
 from typing import Any
@@ -33,6 +32,7 @@ from . import attributes, calls, hashed, instances, lookup, operators
 from .containers import sequence_items
 from .folding import fold
 from .hashed import is_nan, payload_of
+from .members import is_member
 from .truth import identical, not_, same_nan, truth
 
 COMPARE = {
@@ -93,11 +93,11 @@ def folded_members(tx: Any, a: VariableTracker, b: VariableTracker, *names: str)
 
     Members are guarded by their identity.
     """
-    if not _is_member(a) and not _is_member(b):
+    if not is_member(a) and not is_member(b):
         return None
     values = []
     for operand in (specialised(a), specialised(b)):
-        if _is_member(operand):
+        if is_member(operand):
             if any(isinstance(lookup.mro_lookup(tx, operand.cls, name), types.FunctionType) for name in names):
                 return None
         elif type(operand) is not ConstantVariable:
@@ -122,7 +122,7 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
     if isinstance(left, ExceptionVariable):
         return _own_method(tx, left, name, right)
     if not isinstance(left, ObjectVariable):
-        if not _is_member(right):
+        if not is_member(right):
             return None
         slot = next((base.__dict__[name] for base in left.python_type().__mro__ if name in base.__dict__), None)
         return _slot_in_c(slot, left, right)
@@ -141,7 +141,7 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
             return None
         if getattr(object, name, None) is found:
             return None
-        if _is_member(left):
+        if is_member(left):
             return _slot_in_c(found, left, right)
         known = METHODS.get((type(left), name))  # of a dict's view
         if known is not None and (result := known(tx, left, [right], {})) is not None:
@@ -166,17 +166,12 @@ def _implemented(tx: Any, method: VariableTracker, operand: VariableTracker) -> 
     return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result
 
 
-def _is_member(tracker: VariableTracker) -> bool:
-    """Whether it is an enum's member: guarded by its identity."""
-    return isinstance(tracker, ObjectVariable) and issubclass(type(tracker.value), enum.Enum)
-
-
 def _slot_in_c(slot: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker | None:
     """A slot of int, float or str with an enum's member, which has its value in C; containers know nothing of it."""
     left, right = specialised(left), specialised(right)
     if slot is str.__mod__ and type(right) is not ConstantVariable:
         raise GraphBreak("untraceable_call", "formatting of an object with %")
-    if slot is None or not all(type(operand) is ConstantVariable or _is_member(operand) for operand in (left, right)):
+    if slot is None or not all(type(operand) is ConstantVariable or is_member(operand) for operand in (left, right)):
         return None
     answer = fold(slot, [left, right])
     return None if isinstance(answer, ConstantVariable) and answer.value is _NOT_IMPLEMENTED else answer

@@ -16,6 +16,7 @@ from ..model.dispatch import METHODS, TENSOR, constructs, specialised
 from ..model.value import (
     MISSING,
     NONE,
+    ChangingVariable,
     CombinedIteratorVariable,
     ConstantVariable,
     DequeVariable,
@@ -34,7 +35,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, operators, truth
+from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, making, members, operators, truth
 from .wrapping import wrap_class, wrap_pinned
 
 
@@ -171,6 +172,8 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
         number = TENSOR.symbolic(tx, cls, args)
         if number is not None:
             return number
+    if len(args) == 1 and not kwargs and type(args[0]) is ChangingVariable and args[0].number.python_type() is cls:
+        return args[0].number
     args = [specialised(a) for a in args]
     if all(type(a) is ConstantVariable for a in args):
         return folding.fold(cls, args, {k: core.need_constant(v, k) for k, v in kwargs.items()})
@@ -181,6 +184,8 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     name = {int: "__int__", float: "__float__", complex: "__complex__", bytes: "__bytes__"}[cls]
     method = attributes.special_method(tx, args[0], name)
     if method is None or calls.is_builtin_method(method):
+        if members.plain_value(args[0]) is not None and members.has_in_c(tx, args[0], name):
+            return constant(cls(args[0].value))  # type: ignore[attr-defined]
         raise GraphBreak("untraceable_call", f"{cls.__name__}() of a {args[0].python_type().__name__}")
     number = realize(calls.call(tx, method, [], {}), tx.state)
     if number.python_type() is not cls:
@@ -348,7 +353,7 @@ def make_ordered_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableT
     return made
 
 
-calls.MAPPING_BASES.add(collections.OrderedDict)
+making.MAPPING_BASES.add(collections.OrderedDict)
 
 
 @constructs(functools.partial)

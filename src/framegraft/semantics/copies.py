@@ -27,7 +27,7 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from . import attributes, calls, hashed, instances, lookup
+from . import attributes, calls, hashed, instances, lookup, making
 from .wrapping import wrap_pinned
 
 
@@ -117,7 +117,7 @@ def _duplicate_mapping(tx: Any, obj: ObjectVariable, part: Any, keep: Any) -> Va
     if namespace is not None and hashed.complete(tx, namespace):
         raise GraphBreak("untraceable_call", "a copy of an OrderedDict with attributes")
     factory = [attributes.get_attr(tx, obj, "default_factory")] if obj.cls is collections.defaultdict else []
-    made: Any = keep(calls.call_class(tx, obj.cls, factory, {}))
+    made: Any = keep(making.call_class(tx, obj.cls, factory, {}))
     entries: Any = hashed.payload_of(obj)
     for key, value in list(hashed.complete(tx, entries).values()):
         hashed.dict_set(tx, made.payload, realize(part(key), tx.state), part(value))
@@ -136,7 +136,7 @@ def _duplicate_object(tx: Any, obj: ObjectVariable, memo: dict | None, part: Any
     for name, default in _DEFAULT_COPY.items():
         if lookup.mro_lookup(tx, cls, name) is not default:
             raise GraphBreak("untraceable_call", f"a copy of a {cls.__name__}, which has its own {name}")
-    made = keep(calls.new_object(tx, object, [wrap_pinned(tx, cls)], {}))
+    made = keep(making.new_object(tx, object, [wrap_pinned(tx, cls)], {}))
     namespace = instances.instance_dict(tx, obj)
     for key, value in list(hashed.complete(tx, realize(namespace, tx.state)).values()):  # type: ignore[arg-type]
         on_class = lookup.mro_lookup(tx, cls, key.value)  # type: ignore[attr-defined]

@@ -15,6 +15,7 @@ from ..model.dispatch import TENSOR, handles, specialised
 from ..model.value import (
     MISSING,
     NONE,
+    ChangingVariable,
     ConstantVariable,
     ListVariable,
     ObjectVariable,
@@ -257,6 +258,7 @@ def handle_pow(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
+    args = [a.constant() if type(a) is ChangingVariable else a for a in args]
     if any(type(a) is SymbolicVariable for a in args):
         result = TENSOR.symbolic(tx, fn, args)
         if result is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
@@ -60,8 +61,41 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
         if cls is not types.UnionType:
             tx.state.guards.pin(obj.source, obj.value)
         return LazyVariable(getattr(obj.value, name), obj.source.child("ATTR", name))
+    if getattribute is _LOCAL_GETATTRIBUTE and obj.source is not None and lookup.mro_lookup(tx, cls, "__init__") is object.__init__:
+        return _thread_local_attr(tx, obj, name)
     if getattribute is not object.__getattribute__ and not _is_generic(cls):
         raise GraphBreak("unsupported_attribute", f"the attributes of a {cls.__name__}, which C code looks up in a way of its own")
+    return generic_get_attr(tx, obj, name)
+
+
+_LOCAL_GETATTRIBUTE: Any = threading.local.__dict__["__getattribute__"]
+
+
+class _LocalDict:
+    """Accessor: the attributes that a ``threading.local`` has in this thread."""
+
+    __name__ = "local_dict"
+
+    def __call__(self, local: Any) -> Any:
+        return _LOCAL_GETATTRIBUTE(local, "__dict__")
+
+
+_LOCAL_DICT = _LocalDict()
+
+
+def _thread_local_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
+    """local_getattro: object.__getattribute__ with that dict."""
+    if name == "__dict__" or lookup.mro_lookup(tx, obj.cls, "__getattr__") is not MISSING:
+        raise GraphBreak("unsupported_attribute", f"{name} of a {obj.cls.__name__}, or one with a __getattr__")
+    assert obj.source is not None
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
+    if on_class is MISSING or not lookup.is_data(tx, type(on_class)):
+        entries: Any = realize(LazyVariable(_LOCAL_DICT(obj.value), obj.source.child("PYCALL", _LOCAL_DICT)), tx.state)
+        found = dict_get(tx, entries, constant(name))
+        if found is not None:
+            return found
+        if on_class is MISSING:
+            raise lookup.attribute_error(obj, name)
     return generic_get_attr(tx, obj, name)
 
 
@@ -162,6 +196,7 @@ def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
         namespace = found
     obj.namespace = namespace
     namespace.owner = obj
+    tx.state.namespaces.append(namespace)
     obj.attrs.clear()
     obj.attrs.update(slots)
     for name, value in changed.items():

@@ -19,7 +19,7 @@ from ..model.dispatch import CLASSES, constructs, handles
 from ..model.guards import Condition
 from ..model.source import pinned
 from ..model.value import MISSING, ConstantVariable, LazyVariable, MethodVariable, ObjectVariable, VariableTracker
-from . import calls, core, iteration, operators
+from . import calls, core, iteration, making, operators
 from .class_checks import is_class
 from .wrapping import wrap_pinned
 
@@ -169,7 +169,7 @@ def handle_type_call(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """``super().__call__(...)`` in a metaclass."""
     if not args or not is_class(args[0]) or args[0].value is type or args[0].value in CLASSES:
         raise GraphBreak("untraceable_call", "type.__call__ of something else than a class of the program")
-    return calls.construct(tx, args[0].value, args[1:], kwargs)
+    return making.construct(tx, args[0].value, args[1:], kwargs)
 
 
 CLASSES[enum.EnumMeta] = enum_call

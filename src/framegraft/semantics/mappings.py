@@ -10,7 +10,7 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
 from ..model.dispatch import constructs, handles, method
 from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, TupleVariable, VariableTracker, constant
-from . import attributes, calls, containers, hashed, iteration, operators, storing
+from . import attributes, calls, containers, hashed, iteration, making, operators, storing
 from .constructors import update_dict
 from .functions import is_callable
 
@@ -71,8 +71,8 @@ def initialise(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
     update_dict(tx, obj.payload, args[1:], kwargs)
 
 
-calls.INITIALISERS[collections.defaultdict] = initialise
-calls.MAPPING_BASES.add(collections.defaultdict)
+making.INITIALISERS[collections.defaultdict] = initialise
+making.MAPPING_BASES.add(collections.defaultdict)
 
 
 @handles(collections._count_elements)  # type: ignore[attr-defined]

@@ -16,6 +16,7 @@ from ..model.dispatch import TENSOR, specialised
 from ..model.value import (
     FALSE,
     TRUE,
+    ChangingVariable,
     ConstantVariable,
     DequeVariable,
     DictVariable,
@@ -50,6 +51,8 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
         return fold(fn, args)
     if any(isinstance(a, TensorVariable) for a in args):
         return TENSOR.call(tx, fn, args, {})
+    if any(type(a) is ChangingVariable for a in args):
+        return apply(tx, fn, [specialised(a) if type(a) is ChangingVariable else a for a in args])
     if any(type(a) is SymbolicVariable for a in args) and all(type(a) in _NUMBERS for a in args):
         result = TENSOR.symbolic(tx, fn, args)
         return result if result is not None else apply(tx, fn, [specialised(a) for a in args])

@@ -6,17 +6,21 @@ where forward does what one node cannot hold (side effects, printing, branches o
 
 from __future__ import annotations
 
+import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from ..errors import GraphBreak
-from ..interp.regions import pure
+from ..interp.regions import known_trackers, pure
 from ..interp.state import realize
 from ..model.dispatch import handles
-from ..model.value import MISSING, NONE, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
+from ..model.source import pinned
+from ..model.value import MISSING, NONE, FunctionVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
 from ..native.private import FUNCTION_APPLY
 from ..semantics import attributes, calls, lookup
+from .reach import check_changes
 from .running import run_node
 
 
@@ -45,15 +49,47 @@ def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if not (isinstance(cls, type) and issubclass(cls, torch.autograd.Function)) or kwargs:
         raise GraphBreak("untraceable_call", "autograd.Function.apply with keywords or without a class")
     inputs = [realize(a, tx.state) for a in args[1:]]
+    functions = [(i, _maker(tx.state, a)) for i, a in enumerate(inputs) if _is_function(a)]
+    check_changes(tx.state, f"{cls.__name__}.apply", [cls, *(make() for _, make in functions)])
     _rehearse(tx, args[0], cls, inputs)
-    return run_node(tx, "call_function", _target(cls), inputs, {})
+    given = [a for a in inputs if not _is_function(a)]
+    return run_node(tx, "call_function", _target(cls, functions), given, {})
 
 
-def _target(cls: Any) -> Any:
-    """A plain function for the node: FX prints a bound ``apply`` as if it were torch's own."""
+def _is_function(tracker: VariableTracker) -> bool:
+    return isinstance(tracker, FunctionVariable) or isinstance(tracker, ObjectVariable) and type(tracker.value) is types.FunctionType
+
+
+def _maker(state: Any, fn: Any) -> Callable[[], types.FunctionType]:
+    """What gives the function that ``apply`` is called with: one from outside, or one that the trace has made for this call alone."""
+    if isinstance(fn, ObjectVariable):
+        if fn.source is not None and fn.source.access == "ARG":  # maybe another one in each call
+            raise GraphBreak("untraceable_call", "a function that is a parameter as an argument of autograd.Function.apply")
+        state.guards.pin(fn.source or pinned(fn.value), fn.value)
+        value = fn.value
+        return lambda: value
+    if fn.closure or fn.defaults is not None or fn.kwdefaults is not None or fn.annotations is not None or fn.attrs:
+        raise GraphBreak("untraceable_call", "a function with a closure or defaults as an argument of autograd.Function.apply")
+    if id(fn) in known_trackers(state):
+        raise GraphBreak("untraceable_call", "a function that is held elsewhere, too, as an argument of autograd.Function.apply")
+    code, scope, name, qualname = fn.code, fn.globals_of.real, fn.name, fn.qualname
+
+    def make() -> types.FunctionType:
+        made = types.FunctionType(code, scope, name)
+        made.__qualname__ = qualname
+        return made
+
+    return make
+
+
+def _target(cls: Any, functions: list[tuple[int, Callable[[], types.FunctionType]]]) -> Any:
+    """A plain function for the node: FX prints a bound ``apply`` as if it were torch's own. It puts ``functions`` in their places."""
 
     def apply(*args: Any) -> Any:
-        return cls.apply(*args)
+        given = list(args)
+        for place, make in functions:
+            given.insert(place, make())
+        return cls.apply(*given)
 
     apply.__name__ = apply.__qualname__ = f"{cls.__name__}_apply"
     return apply

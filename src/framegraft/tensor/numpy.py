@@ -9,8 +9,17 @@ from typing import Any
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.dispatch import CLASSES, HANDLERS, unknown
-from ..model.value import ConstantVariable, ObjectVariable, SizeVariable, TupleVariable, VariableTracker, constant
+from ..model.dispatch import CLASSES, HANDLERS, TENSOR, unknown
+from ..model.value import (
+    ChangingVariable,
+    ConstantVariable,
+    ObjectVariable,
+    SizeVariable,
+    SymbolicVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
 
 _KINDS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 # Functions of numbers that give a number, always the same, as all ufuncs of NumPy's do. Others have state, or make arrays.
@@ -32,6 +41,18 @@ class _Is:
         return type(value) is self.cls and value.tobytes() == self.bits
 
 
+class _Item:
+    """Accessor: the scalar as a Python number."""
+
+    __name__ = "item"
+
+    def __call__(self, value: Any) -> Any:
+        return value.item()
+
+
+_ITEM = _Item()
+
+
 def learn() -> None:
     """Called before each capture: registers what is known of NumPy, once that is loaded."""
     numpy: Any = sys.modules.get("numpy")
@@ -49,6 +70,11 @@ def learn() -> None:
 def wrap(state: Any, value: Any, source: Any) -> VariableTracker | None:
     """A scalar or a function of NumPy's from outside; None for anything else."""
     if type(value) in SCALARS:
+        plain = value.item()
+        number = TENSOR.number(state, plain, source.child("PYCALL", _ITEM)) if type(plain) in (int, float) else None
+        if type(number) is SymbolicVariable:
+            state.guards.add(source, "TYPE", type(value))
+            return ChangingVariable(value, source, number, lambda: state.guards.add(source, "PY", _Is(value)))
         state.guards.add(source, "PY", _Is(value))
         return ConstantVariable(value, source)
     if id(value) in KNOWN:
@@ -60,10 +86,23 @@ def wrap(state: Any, value: Any, source: Any) -> VariableTracker | None:
 
 def number_of(value: Any, target: Any) -> Any:
     """The Python number that an operation takes a NumPy scalar for; GraphBreak where its dtype may matter."""
+    _check_taken(type(value), target)
+    number = value.item()
+    if type(number) is int and number >= 1 << 63:  # the tensor refuses it, and the scalar takes the operation over
+        raise GraphBreak("numpy_call", f"a {type(value).__name__} that is no int64")
+    return number
+
+
+def symbol_of(tracker: ChangingVariable, target: Any) -> SymbolicVariable:
+    """The same for a scalar that changes."""
+    _check_taken(tracker.python_type(), target)
+    return tracker.number
+
+
+def _check_taken(cls: type, target: Any) -> None:
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    if type(value).__name__.startswith("float") and name.strip("_") not in _ARITHMETIC or name in _BY_DTYPE:
-        raise GraphBreak("numpy_call", f"a {type(value).__name__} as an argument of {name}")
-    return value.item()
+    if cls.__name__.startswith("float") and name.strip("_") not in _ARITHMETIC or name in _BY_DTYPE:
+        raise GraphBreak("numpy_call", f"a {cls.__name__} as an argument of {name}")
 
 
 _ARITHMETIC = frozenset(("add", "sub", "mul", "truediv", "div", "pow", "iadd", "isub", "imul", "itruediv", "radd", "rsub", "rmul",

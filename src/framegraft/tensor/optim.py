@@ -18,7 +18,7 @@ from ..interp.state import realize
 from ..model.dispatch import constructs, handles
 from ..model.value import NONE, ConstantVariable, LazyVariable, ListVariable, TensorVariable, TupleVariable, VariableTracker, constant
 from ..polyfills import optim as polyfills
-from ..semantics import calls, containers
+from ..semantics import calls, containers, making
 from ..semantics.wrapping import wrap_constant
 from . import running, torchops
 from .running import run_node
@@ -134,7 +134,7 @@ for _name in ("addcdiv", "addcmul"):
 @constructs(torch.autograd.profiler.record_function)
 def record_function(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     """A label for profilers, which see the compiled graph instead."""
-    return calls.call_class(tx, contextlib.nullcontext, [], {})
+    return making.call_class(tx, contextlib.nullcontext, [], {})
 
 
 calls.REPLACED[_use_grad_for_differentiable(lambda self: None).__code__] = polyfills.use_grad
@@ -157,7 +157,7 @@ def group_tensors(tx: Any, args: list, kwargs: dict) -> VariableTracker:
                 column.append(items[index])
         if indices:
             places.append(constant(index))
-    made = calls.call_class(tx, dict, [], {})
+    made = making.call_class(tx, dict, [], {})
     for key, (columns, places) in groups.items():
         value = TupleVariable([ListVariable([ListVariable(column) for column in columns]), ListVariable(places)])
         containers.set_item(tx, made, wrap_constant(key), value)

@@ -14,6 +14,7 @@ from ..interp.unwind import catches, must_leave
 from ..model.value import (
     MISSING,
     NONE,
+    ChangingVariable,
     ConstantVariable,
     DictVariable,
     ListVariable,
@@ -25,7 +26,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import calls
+from ..semantics import making, members
 from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 
@@ -55,6 +56,8 @@ class Unwrapper:
             self.by_fake[id(tracker.fake)] = tracker
             self.saw_tensor = True
             return tracker.node, tracker.fake
+        if type(tracker) is ChangingVariable:
+            tracker = numpy.symbol_of(tracker, self.target)
         if isinstance(tracker, ConstantVariable):
             value = tracker.value
             if type(value) is complex and not _is_literal(value):
@@ -67,6 +70,9 @@ class Unwrapper:
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
         if isinstance(tracker, ObjectVariable) and type(tracker.value) is type and tracker.value in _DTYPES:
             return _DTYPES[tracker.value], _DTYPES[tracker.value]
+        member = members.plain_value(tracker)
+        if member is not None:
+            return member.value, member.value
         if isinstance(tracker, ObjectVariable) and tracker.payload is not None:
             if isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
                 return self.both(tracker.payload)
@@ -290,7 +296,7 @@ def _new_struct(tx: Any, cls: Any, items: list) -> VariableTracker:
     return _struct(cls, TupleVariable(items))
 
 
-calls.STRUCT_SEQUENCES.update(dict.fromkeys(torch.return_types.all_return_types, _new_struct))
+making.STRUCT_SEQUENCES.update(dict.fromkeys(torch.return_types.all_return_types, _new_struct))
 
 
 def type_of_fake(fake: Any) -> type:

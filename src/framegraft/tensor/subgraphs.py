@@ -29,7 +29,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import calls, containers, iteration
+from ..semantics import calls, containers, iteration, making
 
 
 class Body:
@@ -111,7 +111,7 @@ def as_tracker(tx: Any, value: Any) -> VariableTracker:
     if type(value) is tuple:
         return TupleVariable([as_tracker(tx, v) for v in value])
     if type(value) in (dict, collections.OrderedDict):
-        made = calls.call_class(tx, type(value), [], {})
+        made = making.call_class(tx, type(value), [], {})
         for key, item in value.items():
             containers.set_item(tx, made, constant(key), as_tracker(tx, item))
         return made

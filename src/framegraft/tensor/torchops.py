@@ -30,7 +30,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, calls, lookup
+from ..semantics import attributes, calls, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
 from . import devices, leaves, numpy, subclasses, symbolic
@@ -282,7 +282,7 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
         raise GraphBreak("untraceable_call", f"{name} with a function as an argument")
-    _user_operator(tx, args)
+    _user_operator(tx, fn, args)
     return run_node(tx, "call_function", fn, args, kwargs)
 
 
@@ -311,9 +311,10 @@ def _filled(tx: Any, number: SymbolicVariable, kwargs: dict) -> VariableTracker 
 FunctionLike = (MethodVariable, BuiltinMethodVariable)
 
 
-def _user_operator(tx: Any, args: list) -> None:
+def _user_operator(tx: Any, fn: Any, args: list) -> None:
     for arg in args:
-        if isinstance(arg, ObjectVariable) and arg.payload is None and not issubclass(type(arg.value), type):
+        if isinstance(arg, ObjectVariable) and arg.payload is None and not issubclass(type(arg.value), type) and (
+                not members.leaves_to_tensors(tx, arg, getattr(fn, "__name__", fn))):
             raise GraphBreak("untraceable_call", f"a {arg.cls.__name__} as an argument of a tensor operation")
 
 
@@ -365,7 +366,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         return NONE
     if name == "__getitem__":
         return run_node(tx, "call_function", operator.getitem, [obj, *args], kwargs)
-    _user_operator(tx, args)
+    _user_operator(tx, name, args)
     if kwargs and name in REWRITTEN:
         other = REWRITTEN[name](tx, name, [obj, *args], kwargs)
         if other is not None:
