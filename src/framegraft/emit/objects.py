@@ -27,6 +27,7 @@ from ..model.value import (
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
+from ..semantics.lookup import HEAP_TYPE
 from ..semantics.wrapping import STAND_INS
 from ..tensor.arrays import ArrayVariable
 from ..tensor.inference import InferenceVariable
@@ -163,7 +164,7 @@ def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:
 
 
 def _is_python_class(cls: type) -> bool:
-    return bool(cls.__flags__ & (1 << 9))
+    return bool(cls.__flags__ & HEAP_TYPE)
 
 
 @builds(FunctionVariable)

@@ -14,9 +14,9 @@ import weakref
 from typing import Any
 
 from ..errors import GraphBreak
+from .lookup import HEAP_TYPE
 
 MANY = 1 << 30
-_HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 Limits = tuple[int, int, frozenset[str] | None]  # fewest, most positional arguments; names, None for any
 
 _GENERATOR = types.GeneratorType
@@ -86,7 +86,7 @@ def check(fn: Any, count: int, kwargs: dict) -> None:
 def check_method(cls: type, name: str, count: int, kwargs: dict) -> None:
     fn = getattr(cls, name, None)
     if name == "__init__":  # takes what the class takes
-        builtin = next(b for b in cls.__mro__ if not b.__flags__ & _HEAP_TYPE)
+        builtin = next(b for b in cls.__mro__ if not b.__flags__ & HEAP_TYPE)
         if builtin in (list, dict, set):
             check(builtin, count, kwargs)
         return

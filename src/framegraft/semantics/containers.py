@@ -302,7 +302,7 @@ def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
 def _no_deletion(obj: VariableTracker, key: VariableTracker) -> str:
     """What PyObject_DelItem and, for an index into what has sequence slots, PySequence_DelItem say."""
     cls = obj.python_type()
-    sequence = hasattr(cls, "__contains__") or cls.__flags__ & 1 << 9  # Py_TPFLAGS_HEAPTYPE
+    sequence = hasattr(cls, "__contains__") or cls.__flags__ & lookup.HEAP_TYPE
     does_not = "doesn't" if sequence and key.python_type() is int else "does not"
     return f"'{type_name(cls)}' object {does_not} support item deletion"
 

@@ -106,7 +106,7 @@ def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTrack
         return keep(SetVariable(dict(obj.items), cls=obj.cls, order=None if obj.order is None or memo is not None else obj.order.copy()))
     if isinstance(obj, ObjectVariable) and obj.cls in (collections.OrderedDict, collections.defaultdict):
         return _duplicate_mapping(tx, obj, part, keep)
-    if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & 1 << 9:
+    if isinstance(obj, ObjectVariable) and type(obj) is ObjectVariable and obj.payload is None and obj.cls.__flags__ & lookup.HEAP_TYPE:
         return _duplicate_object(tx, obj, memo, part, keep)
     raise GraphBreak("untraceable_call", f"a copy of a {obj.python_type().__name__}")
 

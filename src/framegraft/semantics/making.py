@@ -86,8 +86,7 @@ def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs)
         raise GraphBreak("untraceable_call", f"{obj.cls.__name__}.__init__")
 
 
-# Py_TPFLAGS_HEAPTYPE, Py_TPFLAGS_DISALLOW_INSTANTIATION, Py_TPFLAGS_IS_ABSTRACT
-_HEAP_TYPE, _NO_INSTANCES, _ABSTRACT = 1 << 9, 1 << 7, 1 << 20
+_NO_INSTANCES, _ABSTRACT = 1 << 7, 1 << 20  # Py_TPFLAGS_DISALLOW_INSTANTIATION, Py_TPFLAGS_IS_ABSTRACT
 
 
 def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -96,7 +95,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if not (isinstance(target, ObjectVariable) and issubclass(type(target.value), type)):
         raise GraphBreak("untraceable_call", "__new__ without a class")
     cls = target.value
-    maker = next((b for b in cls.__mro__ if "__new__" in b.__dict__ and not b.__flags__ & _HEAP_TYPE), object)
+    maker = next((b for b in cls.__mro__ if "__new__" in b.__dict__ and not b.__flags__ & lookup.HEAP_TYPE), object)
     if not issubclass(cls, owner) or maker is not owner or cls.__flags__ & _NO_INSTANCES:
         raise GraphBreak("raised_exception", f"{owner.__name__}.__new__({cls.__name__})")
     if owner is not object and cls is owner and cls in CLASSES:

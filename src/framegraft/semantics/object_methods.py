@@ -39,7 +39,7 @@ def _first_in_c(cls: type, name: str) -> Any:
 
 
 def _builtin_base(cls: type) -> type:
-    return next(b for b in cls.__mro__ if not b.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE
+    return next(b for b in cls.__mro__ if not b.__flags__ & lookup.HEAP_TYPE)
 
 
 @method(VariableTracker, "__init__")
