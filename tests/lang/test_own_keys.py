@@ -146,3 +146,21 @@ def test_made_outside(x):
     for key, value in KEPT.items():
         y = y * value + key.n
     return y, Key(3) in KEPT, Key(1) in HELD, sum(k.n for k in HELD), (Key(1), 1) in {(1, 2): 3}
+
+
+class Halved:
+    def __init__(self, v):
+        self.v = v
+
+    def __eq__(self, other):
+        return self.v == other.v
+
+    def __hash__(self):
+        return hash(self.v)
+
+
+@differential(lambda: (torch.ones(2), Halved(2)))
+def test_a_key_that_was_changed_before(x, key):
+    key.v //= 2
+    table = {key: 1}
+    return x + 1, table, table.get(Halved(1)), table.get(Halved(2))

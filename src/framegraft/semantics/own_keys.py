@@ -42,6 +42,8 @@ def key_of(tx: Any, key: ObjectVariable) -> OwnKey | None:
             isinstance(lookup.mro_lookup(tx, key.cls, name), types.FunctionType) for name in ("__hash__", "__eq__")):
         return None
     state = tx.state
+    if state.outside:  # the transformed code makes the dict first: the object would hash as it did at frame entry
+        raise GraphBreak("unsupported_builtin_method", f"a {key.cls.__name__} as a key, behind changes that its __hash__ may look at")
     before = state.dirty, state.graph.call_count, len(state.mutated)
     value = need_constant(realize(functions.handle_hash(tx, [key], {}), state), "a hash")
     found = [k for k in state.own_keys.get(value, ()) if _is_one_of(tx, key, k.members)]
