@@ -12,7 +12,7 @@ from .copies import LONG, SHORT
 from .emitted import Emitter, has_marks, is_emitted
 from .resumed import untangled
 from .unparse import unparse
-from .verify import FUTURE, Known, check, recompile
+from .verify import FUTURE, Known, check, recompile, source_name
 from .walker import Walker
 
 
@@ -35,7 +35,7 @@ def decompile(code: CodeType | FunctionType | MethodType) -> str:
                             "of a class or module, name a method")
         code = found
     future = code.co_flags & FUTURE
-    name = code.co_name if code.co_name.isidentifier() else "__decompiled"
+    name = source_name(code)
     for insts in untangled(code):
         with suppress(DecompileError):
             return _compiled(code, name, future, insts)

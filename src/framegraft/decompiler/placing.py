@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from types import CodeType
 from typing import Any
 
 from ..bytecode.code import qualified_name, replace_code
 from ..bytecode.encode import hiding
 from ..errors import DecompileError
-from .verify import FUTURE, recompile
+from .verify import FUTURE, PLACE, recompile, source_name
 
-_PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
 _RAISES_AGAIN = ("__reraise",)  # the instruction that it stands for adds nothing to a traceback
 
 
@@ -24,7 +22,7 @@ def compiled_for(source: str, code: CodeType, name: str | None = None, filename:
         DecompileError: there is no such function, or it takes other arguments or variables from outside.
         SyntaxError: the source has been changed since it was decompiled.
     """
-    name = name or (code.co_name if code.co_name.isidentifier() else "__decompiled")
+    name = name or source_name(code)
     made = recompile(source, code, name, code.co_flags & FUTURE)
     if made.co_freevars != code.co_freevars or made.co_argcount != code.co_argcount:
         raise DecompileError(f"{name}: other parameters or free variables")
@@ -41,7 +39,7 @@ def _constant(const: Any, code: CodeType, inner: dict[str, str], filename: str) 
     if isinstance(const, CodeType):
         const = _of_file(const, filename)
         return replace_code(const, co_qualname=inner[const.co_name]) if const.co_name in inner else const
-    place = _PLACE.match(const) if isinstance(const, str) else None
+    place = PLACE.match(const) if isinstance(const, str) else None
     return code.co_consts[int(place[1])] if place else const
 
 

@@ -24,7 +24,7 @@ for _name in __future__.all_feature_names:
 FUTURE &= ~0x10  # nested_scopes shares CO_NESTED
 Known = dict[int, list[Instruction]]
 _FLAGS = 0x1 | 0x2 | 0x4 | 0x8 | 0x20 | 0x80 | 0x200
-_PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
+PLACE = re.compile(r"__co_consts\[(\d+)\]\Z")
 # Operations that cannot raise: which handler covers them does not matter.
 QUIET = frozenset(("LOAD_CONST", "POP_TOP", "COPY", "SWAP", "RETURN_VALUE", "STORE_FAST", "JUMP", "RETURN_GENERATOR"))
 
@@ -121,7 +121,7 @@ def same_constant(original: CodeType, a: Any, b: Any, known: Known) -> bool:
     if a is b:
         return True
     if isinstance(b, str) and not isinstance(a, str):
-        place = _PLACE.match(b)
+        place = PLACE.match(b)
         if place and int(place[1]) < len(original.co_consts) and original.co_consts[int(place[1])] is a:
             return True
     if type(a) is not type(b):
@@ -157,6 +157,11 @@ def _unheard() -> Iterator[None]:
 
 
 _SYNTAX = ("ignore", None, SyntaxWarning, None, 0)
+
+
+def source_name(code: CodeType) -> str:
+    """The name of the function that a code object's source defines."""
+    return code.co_name if code.co_name.isidentifier() else "__decompiled"
 
 
 def recompile(source: str, code: CodeType, name: str, future: int) -> CodeType:

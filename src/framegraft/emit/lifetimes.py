@@ -66,21 +66,22 @@ def tells_its_end(tracker: VariableTracker) -> bool:
     value = getattr(tracker, "value", MISSING)
     if value is MISSING:
         return issubclass(tracker.python_type(), types.GeneratorType)
+    return _tells(value)
+
+
+def _tells(value: Any) -> bool:
     return type(value) not in TELL_NOBODY and tells(value)
 
 
 def none_dropped(state: Any) -> None:
     """The trace must not have taken an object out of one from outside where something happens when it dies: that would be later."""
-    for tracker in state.mutated.values():
-        if tracker.source is not None:
-            for old, new in _taken_out(tracker):
-                if type(old) not in TELL_NOBODY and tells(old) and getattr(new, "value", MISSING) is not old:
-                    raise Unreconstructible(f"a change of the program's that lets go of a {type(old).__name__}, which tells when it dies")
-    for scope in state.scopes.values():
-        for name, value in scope.stores.items():
-            old = scope.real.get(name)
-            if type(old) not in TELL_NOBODY and tells(old) and getattr(value, "value", MISSING) is not old:
-                raise Unreconstructible(f"a store to the global {name} that lets go of a {type(old).__name__}, which tells when it dies")
+    taken = [(old, new, "a change of the program's")
+             for tracker in state.mutated.values() if tracker.source is not None for old, new in _taken_out(tracker)]
+    taken += [(scope.real.get(name), new, f"a store to the global {name}")
+              for scope in state.scopes.values() for name, new in scope.stores.items()]
+    for old, new, change in taken:
+        if _tells(old) and getattr(new, "value", MISSING) is not old:
+            raise Unreconstructible(f"{change} that lets go of a {type(old).__name__}, which tells when it dies")
 
 
 def _taken_out(tracker: Any) -> list[tuple[Any, Any]]:

@@ -52,24 +52,21 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
 
     Where eager mode raises nothing, the failure is the backend's own; it is raised, unless the program handles errors.
     """
-    if not isinstance(failure, Exception):
-        try:
-            raise failure
-        finally:
-            del failure  # a frame of its own traceback holds it
-    plan.modes.restore()
-    fn = types.FunctionType(plan.code, plan.scope, plan.code.co_name, None, closure)
-    old = _native.set_mode(2, None, None)
     try:
-        result = fn(*args)
-    finally:
-        _native.set_mode(*old)
-    if not plan.handled:
+        if not isinstance(failure, Exception):
+            raise failure
+        plan.modes.restore()
+        fn = types.FunctionType(plan.code, plan.scope, plan.code.co_name, None, closure)
+        old = _native.set_mode(2, None, None)
         try:
-            raise_on(failure)
+            result = fn(*args)
         finally:
-            del failure
-    return result
+            _native.set_mode(*old)
+        if not plan.handled:
+            raise_on(failure)
+        return result
+    finally:
+        del failure  # a frame of its own traceback holds it
 
 
 def run_eager_with(random: torch.Tensor, failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:

@@ -99,20 +99,16 @@ def list_extend(tx: Tx, inst: Instruction) -> None:
     iterable = tx.pop()
     target = realize(tx.stack[-inst.arg], tx.state)
     assert isinstance(target, ListVariable)
-    target.items.extend(_starred(tx, iterable))
+    target.items.extend(_items_of(tx, iterable, "Value after * must be an iterable, not {}"))
     tx.state.mark_mutated(target)
 
 
-def _may_iterate(value: VariableTracker) -> bool:
-    return any(lookup.defines(value.python_type(), name) for name in ("__iter__", "__getitem__"))
-
-
-def _starred(tx: Tx, iterable: VariableTracker) -> list:
-    """The items of ``*iterable`` (CPython: LIST_EXTEND words the error where it is not iterable at all)."""
-    iterable = realize(iterable, tx.state)
-    if not _may_iterate(iterable):
-        raise UserRaise(user_error(TypeError, f"Value after * must be an iterable, not {type_name(iterable.python_type())}"))
-    return core.unpack_iterable(tx, iterable)
+def _items_of(tx: Tx, value: VariableTracker, refused: str) -> list:
+    """The items of an iterable; ``refused``: the instruction's own words for a value of a class that is not iterable at all."""
+    value = realize(value, tx.state)
+    if not any(lookup.defines(value.python_type(), name) for name in ("__iter__", "__getitem__")):
+        raise UserRaise(user_error(TypeError, refused.format(type_name(value.python_type()))))
+    return core.unpack_iterable(tx, value)
 
 
 @rule("SET_UPDATE")
@@ -132,16 +128,12 @@ def dict_update(tx: Tx, inst: Instruction) -> None:
         core.dict_set(tx, target, key, value)
 
 
-def _unpacked(tx: Tx, value: VariableTracker) -> list:
-    value = realize(value, tx.state)
-    if not _may_iterate(value):
-        raise UserRaise(user_error(TypeError, f"cannot unpack non-iterable {type_name(value.python_type())} object"))
-    return core.unpack_iterable(tx, value)
+_NO_ITERABLE = "cannot unpack non-iterable {} object"
 
 
 @rule("UNPACK_SEQUENCE")
 def unpack_sequence(tx: Tx, inst: Instruction) -> None:
-    items = _unpacked(tx, tx.pop())
+    items = _items_of(tx, tx.pop(), _NO_ITERABLE)
     if len(items) < inst.arg:
         text = f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
         raise UserRaise(user_error(ValueError, text))
@@ -153,7 +145,7 @@ def unpack_sequence(tx: Tx, inst: Instruction) -> None:
 @rule("UNPACK_EX")
 def unpack_ex(tx: Tx, inst: Instruction) -> None:
     before, after = inst.arg
-    items = _unpacked(tx, tx.pop())
+    items = _items_of(tx, tx.pop(), _NO_ITERABLE)
     if len(items) < before + after:
         text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
         raise UserRaise(user_error(ValueError, text))

@@ -47,10 +47,12 @@ class TensorLayer:
 
 def specialised(tracker: Any) -> Any:
     """A number that changes as the constant that it is in this call, which is guarded; any other tracker as it is."""
-    kind = type(tracker)
-    if kind is SymbolicVariable:
-        return TENSOR.specialise(tracker)
-    return tracker.constant() if kind is ChangingVariable else tracker
+    return TENSOR.specialise(tracker) if type(tracker) is SymbolicVariable else settled(tracker)
+
+
+def settled(tracker: Any) -> Any:
+    """The same, but symbols stay what they are."""
+    return tracker.constant() if type(tracker) is ChangingVariable else tracker
 
 
 TENSOR = TensorLayer()

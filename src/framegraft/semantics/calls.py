@@ -253,7 +253,7 @@ def call_method(
             plain = None
         if plain is not None:
             return folding.fold(getattr(target.value, name), plain, named)
-    if members.plain_value(obj) is not None and members.has_in_c(tx, obj, name) and all(type(a) is ConstantVariable for a in args):
+    if members.has_in_c(tx, obj, name) and all(type(a) is ConstantVariable for a in args):
         return folding.fold(getattr(obj.value, name), args, {k: need_constant_deep(v) for k, v in kwargs.items()})  # type: ignore[attr-defined]
     otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
     raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)

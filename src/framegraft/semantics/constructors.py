@@ -184,7 +184,7 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     name = {int: "__int__", float: "__float__", complex: "__complex__", bytes: "__bytes__"}[cls]
     method = attributes.special_method(tx, args[0], name)
     if method is None or calls.is_builtin_method(method):
-        if members.plain_value(args[0]) is not None and members.has_in_c(tx, args[0], name):
+        if members.has_in_c(tx, args[0], name):
             return constant(cls(args[0].value))  # type: ignore[attr-defined]
         raise GraphBreak("untraceable_call", f"{cls.__name__}() of a {args[0].python_type().__name__}")
     number = realize(calls.call(tx, method, [], {}), tx.state)

@@ -192,7 +192,7 @@ def index_of(tx: Any, key: VariableTracker, what: str = "") -> int:
         return operator.index(key.value)
     if isinstance(key, ConstantVariable):
         raise UserRaise(user_error(TypeError, _NO_INDEX[what].format(type(key.value).__name__)))
-    if members.plain_value(key) is not None and members.has_in_c(tx, key, "__index__"):
+    if members.has_in_c(tx, key, "__index__"):
         return int.__index__(key.value)  # type: ignore[attr-defined]
     if issubclass(key.python_type(), int):
         raise GraphBreak("untraceable_call", "an instance of a subclass of int as an index")

@@ -11,11 +11,10 @@ from typing import Any
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, handles, specialised
+from ..model.dispatch import TENSOR, handles, settled, specialised
 from ..model.value import (
     MISSING,
     NONE,
-    ChangingVariable,
     ConstantVariable,
     ListVariable,
     ObjectVariable,
@@ -258,7 +257,7 @@ def handle_pow(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
-    args = [a.constant() if type(a) is ChangingVariable else a for a in args]
+    args = [settled(a) for a in args]
     if any(type(a) is SymbolicVariable for a in args):
         result = TENSOR.symbolic(tx, fn, args)
         if result is not None:

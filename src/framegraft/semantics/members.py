@@ -19,23 +19,24 @@ def is_member(tracker: VariableTracker) -> bool:
 
 def plain_value(tracker: VariableTracker) -> ConstantVariable | None:
     """The number or text that C code takes the member for; None for other objects."""
-    if not isinstance(tracker, ObjectVariable) or not issubclass(type(tracker.value), enum.Enum):
+    if not is_member(tracker):
         return None
-    value: Any = tracker.value
+    value: Any = tracker.value  # type: ignore[attr-defined]
     base = next((base for base in type(value).__mro__ if base in _PLAIN), None)
     return None if base is None else ConstantVariable(_PLAIN[base](value))
 
 
 def leaves_to_tensors(tx: Any, tracker: VariableTracker, name: str) -> bool:
     """Whether a tensor operation takes the object for a number or text, and it has no operator of its own for one of this name."""
-    if plain_value(tracker) is None or hasattr(tracker.python_type(), "__torch_function__"):
-        return False
     name = name.strip("_")
-    return has_in_c(tx, tracker, *(f"__{n}__" for n in (name, "r" + name, name[1:], "r" + name[1:])))
+    names = [f"__{n}__" for n in (name, "r" + name, name[1:], "r" + name[1:])]
+    return not hasattr(tracker.python_type(), "__torch_function__") and has_in_c(tx, tracker, *names)
 
 
-def has_in_c(tx: Any, member: Any, *names: str) -> bool:
-    """Whether the methods of these names, as far as there are any, are those of int, float or str."""
-    found = [lookup.mro_lookup(tx, member.cls, name) for name in names]
+def has_in_c(tx: Any, tracker: VariableTracker, *names: str) -> bool:
+    """Whether it is such a member, and its methods of these names, as far as there are any, are those of int, float or str."""
+    if plain_value(tracker) is None:
+        return False
+    found = [lookup.mro_lookup(tx, tracker.python_type(), name) for name in names]
     return not any(isinstance(method, types.FunctionType) for method in found) and all(
         method.__objclass__ in _PLAIN or method.__objclass__ is object for method in found if isinstance(method, _IN_C))

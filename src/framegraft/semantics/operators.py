@@ -12,7 +12,7 @@ from .._native import type_name
 from ..bytecode import ops
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, specialised
+from ..model.dispatch import TENSOR, settled, specialised
 from ..model.value import (
     FALSE,
     TRUE,
@@ -52,7 +52,7 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
     if any(isinstance(a, TensorVariable) for a in args):
         return TENSOR.call(tx, fn, args, {})
     if any(type(a) is ChangingVariable for a in args):
-        return apply(tx, fn, [specialised(a) if type(a) is ChangingVariable else a for a in args])
+        return apply(tx, fn, [settled(a) for a in args])
     if any(type(a) is SymbolicVariable for a in args) and all(type(a) in _NUMBERS for a in args):
         result = TENSOR.symbolic(tx, fn, args)
         return result if result is not None else apply(tx, fn, [specialised(a) for a in args])
