@@ -126,3 +126,20 @@ def test_backward_twice_over_one_graph(backend):
         grads.append([p.grad.clone() for p in model.parameters()])
     torch.testing.assert_close(grads[1], grads[0])
     torch.testing.assert_close(grads[2], grads[0])
+
+
+def test_hooks_of_inputs_run_once():
+    def run(fn):
+        seen = []
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        x.register_hook(lambda g: seen.append("leaf") or g * 3)
+        z = x * 2
+        z.register_hook(lambda g: seen.append("inner") or g * 5)
+        first, = torch.autograd.grad(fn(z, x).sum(), x, create_graph=True)
+        first.sum().backward()
+        return first.tolist(), x.grad.tolist(), seen
+
+    def f(z, x):
+        return z * z * x
+
+    assert run(framegraft.compile(f, backend="aot_eager")) == run(f)

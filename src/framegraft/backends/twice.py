@@ -143,14 +143,17 @@ class _Twice:
         try:
             self._modes.restore()
             with torch.enable_grad():
-                outputs = self._captured(*call.inputs)
+                inputs = list(call.inputs)
+                for i in wanted:  # an input's own hooks are for the pass around this one
+                    inputs[i] = inputs[i].view_as(inputs[i])
+                outputs = self._captured(*inputs)
         finally:
             now.restore()
         if len(outputs) != len(given):
             return None
         pairs = [(o, g) for o, g in zip(outputs, given, strict=True)
                  if g is not None and isinstance(o, torch.Tensor) and o.requires_grad]
-        found = torch.autograd.grad([o for o, _ in pairs], [call.inputs[i] for i in wanted], [g for _, g in pairs],
+        found = torch.autograd.grad([o for o, _ in pairs], [inputs[i] for i in wanted], [g for _, g in pairs],
                                     create_graph=torch.is_grad_enabled(), allow_unused=True)
         results: list[Any] = [None] * len(call.inputs)
         for i, gradient in zip(wanted, found, strict=True):
