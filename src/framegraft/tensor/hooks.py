@@ -1,7 +1,7 @@
 """Hooks on the gradients of tensors that the trace has made: the hook becomes a graph in the graph, registered where it was.
 
 Whoever runs the graph registers it anew in each call; AOTAutograd traces through it when it makes the backward pass. A hook with
-side effects breaks the graph, and so does the use of its handle.
+side effects breaks the graph, and so do the use of its handle, and a hook that looks at what may change before the backward pass.
 """
 
 from __future__ import annotations
@@ -15,12 +15,26 @@ from torch.utils.hooks import RemovableHandle
 from ..errors import GraphBreak
 from ..model.value import TensorVariable, VariableTracker
 from . import subgraphs, torchops
+from .steady import is_steady
 
 
 @has_side_effect
 def register_hook(tensor: torch.Tensor, body: Any, *lifted: Any) -> None:
     """The node's function; ``body`` takes the gradient and tensors from around the hook."""
     tensor.register_hook(lambda grad: body(grad, *lifted))
+
+
+@has_side_effect
+def register_hooks(tensor: torch.Tensor, body: Any, recorded: Any, count: int, *lifted: Any) -> None:
+    """The same of a hook that does something else, ``recorded``, in a backward pass that is recorded itself.
+
+    ``count``: how many of the tensors from around it ``body`` takes.
+    """
+
+    def hook(grad: torch.Tensor) -> Any:
+        return recorded(grad, *lifted[count:]) if torch.is_grad_enabled() else body(grad, *lifted[:count])
+
+    tensor.register_hook(hook)
 
 
 class HandleVariable(VariableTracker):
@@ -42,25 +56,47 @@ def register(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variable
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor from outside, or in a region of its own")
     if not obj.fake.requires_grad:
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor that requires no gradient")
-    grad_mode = torch.is_grad_enabled()
-    torch._C._set_grad_enabled(False)  # as in a backward pass
-    try:
-        with graph.propagating():
-            grad = torch.empty_like(obj.fake)
-        traced = subgraphs.trace(tx, "register_hook", args[0], (grad,), {})
-    finally:
-        torch._C._set_grad_enabled(grad_mode)
-    result = traced.results
-    if result is not None and not (isinstance(result, torch.Tensor) and result.shape == grad.shape and result.dtype is grad.dtype):
-        raise GraphBreak("hook_on_intermediate", "a hook that gives something other than a gradient")
-    if result is None:
+    if torch.is_autocast_enabled("cpu") or not is_steady(tx, args[0]):
+        raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a hook that may look at what changes before the backward pass")
+    traced, recorded, asked = (_trace(tx, args[0], obj.fake, *how) for how in ((False, False), (True, False), (True, True)))
+    if traced is None and recorded is None and asked is None:
         return HandleVariable()  # it has looked at the gradient, no more
-    inner = graph.submodule("hook", traced.module(single=True))
-    node = graph.node("call_function", register_hook, (obj.node, inner, *traced.lifted), {})
+    if traced is None or recorded is None or asked is None or not _equal(recorded, asked):
+        raise GraphBreak("hook_on_intermediate", "a hook that asks whether its gradient requires one")
+    _, inner, around = traced
+    if _equal(traced, recorded):
+        node = graph.node("call_function", register_hook, (obj.node, graph.submodule("hook", inner), *around), {})
+    else:
+        other = graph.submodule("hook", recorded[1])
+        node = graph.node("call_function", register_hooks, (
+            obj.node, graph.submodule("hook", inner), other, len(around), *around, *recorded[2]), {})
     node.meta["stack_trace"] = state.stack_trace()
     state.dirty += 1
     state.outside += 1  # for blocks: the node is none of those that they repeat
     return HandleVariable()
+
+
+def _trace(tx: Any, hook: VariableTracker, fake: Any, grad_mode: bool, requires_grad: bool) -> tuple[str, Any, list] | None:
+    """The hook's source, graph and tensors from around it in a backward pass with this grad mode; None where it gives nothing."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(grad_mode)
+    try:
+        with tx.state.graph.propagating():
+            grad = torch.empty_like(fake, requires_grad=requires_grad)
+        traced = subgraphs.trace(tx, "register_hook", hook, (grad,), {})
+    finally:
+        torch._C._set_grad_enabled(before)
+    result = traced.results
+    if result is None:
+        return None
+    if not (isinstance(result, torch.Tensor) and result.shape == grad.shape and result.dtype is grad.dtype):
+        raise GraphBreak("hook_on_intermediate", "a hook that gives something other than a gradient")
+    module = traced.module(single=True)
+    return module.code, module, traced.lifted
+
+
+def _equal(one: tuple[str, Any, list], other: tuple[str, Any, list]) -> bool:
+    return one[0] == other[0] and one[2] == other[2] and not any(True for _ in one[1].children())
 
 
 torchops.METHODS["register_hook"] = register
