@@ -275,3 +275,101 @@ def test_changes_of_cells_before_the_call():
         return Local.apply(x)
 
     return f
+
+
+class Keeps(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, items):
+        ctx.kept = {"items": (items,)}
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        items, = ctx.kept["items"]
+        return grad * sum(items), None
+
+
+class Reads(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, items):
+        ctx.sum = sum(items)
+        items = list(items)
+        items.append(1)
+        return x * len(items)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.sum, None
+
+
+def with_list():
+    return torch.arange(1.0, 4.0, requires_grad=True), [2, 3]
+
+
+@differential(with_list)
+def test_list_that_grows_after_the_call(x, items):
+    y = Keeps.apply(x, items)
+    items.append(4)
+    return y
+
+
+@differential(with_list)
+def test_list_of_the_function_that_grows_after_the_call(x, items):
+    mine = [2, 3]
+    y = Keeps.apply(x, mine)
+    mine.append(4)
+    return y
+
+
+@differential(with_list)
+def test_dict_that_changes_after_the_call(x, items):
+    mine = {1: 2}
+    y = Keeps.apply(x, mine)
+    mine[4] = 5
+    return y, mine
+
+
+@differential(with_list)
+def test_list_that_is_returned(x, items):
+    mine = [1]
+    y = Keeps.apply(x, [mine])[0] if x is None else Keeps.apply(x, mine)
+    return y, mine
+
+
+@differential(with_list, graphs=1)
+def test_list_that_is_read(x, items):
+    y = Reads.apply(x, items)
+    items.append(3)
+    mine = [1, 2]
+    return y + Reads.apply(x, mine) + Keeps.apply(x, [4, 5]), mine
+
+
+class Same(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, one, other):
+        return x * 2 if one is other else x * 3
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None, None
+
+
+@differential(with_list)
+def test_list_that_is_passed_twice(x, items):
+    return Same.apply(x, items, items) + Same.apply(x, items, [2, 3])
+
+
+def test_list_that_changes_before_the_backward_pass():
+    def run(fn):
+        items = [2, 3]
+        for _ in range(2):
+            x = torch.ones(3, requires_grad=True)
+            y = fn(x, items)
+            items[0] += 5
+            y.sum().backward()
+            yield x.grad.tolist()
+
+    def f(x, items):
+        return Keeps.apply(x, items)
+
+    assert list(run(framegraft.compile(f, backend="eager"))) == list(run(f))

@@ -22,9 +22,14 @@ def pure(state: Any, what: str) -> Iterator[None]:
 
 def known_trackers(state: Any) -> dict[int, VariableTracker]:
     """All trackers that the trace can reach, by id. Holding them keeps the ids their own."""
-    found: dict[int, VariableTracker] = dict(state.older)
-    todo: list[Any] = [*state.by_id.values(), *state.mutated.values(), *state.generators, *state.exceptions, *state.frames]
-    todo += [scope.stores for scope in state.scopes.values()]
+    roots: list[Any] = [*state.by_id.values(), *state.mutated.values(), *state.generators, *state.exceptions, *state.frames]
+    return reachable([*roots, *(scope.stores for scope in state.scopes.values())], dict(state.older))
+
+
+def reachable(roots: list[Any], known: dict[int, VariableTracker] | None = None) -> dict[int, VariableTracker]:
+    """The trackers among ``roots`` and all that these refer to, by id, put to those that are ``known``."""
+    found = {} if known is None else known
+    todo = list(roots)
     while todo:
         value = todo.pop()
         if isinstance(value, VariableTracker):

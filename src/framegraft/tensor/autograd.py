@@ -13,11 +13,22 @@ from typing import Any
 import torch
 
 from ..errors import GraphBreak
-from ..interp.regions import known_trackers, pure
+from ..interp.regions import known_trackers, pure, reachable
 from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.source import pinned
-from ..model.value import MISSING, NONE, FunctionVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
+from ..model.value import (
+    MISSING,
+    NONE,
+    DictVariable,
+    FunctionVariable,
+    ListVariable,
+    ObjectVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+    constant,
+)
 from ..native.private import FUNCTION_APPLY
 from ..semantics import attributes, calls, lookup
 from .reach import check_changes
@@ -51,7 +62,8 @@ def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     inputs = [realize(a, tx.state) for a in args[1:]]
     functions = [(i, _maker(tx.state, a)) for i, a in enumerate(inputs) if _is_function(a)]
     check_changes(tx.state, f"{cls.__name__}.apply", [cls, *(make() for _, make in functions)])
-    _rehearse(tx, args[0], cls, inputs)
+    shared = _shared(tx.state, inputs)
+    _rehearse(tx, args[0], cls, inputs, shared)
     given = [a for a in inputs if not _is_function(a)]
     return run_node(tx, "call_function", _target(cls, functions), given, {})
 
@@ -95,7 +107,26 @@ def _target(cls: Any, functions: list[tuple[int, Callable[[], types.FunctionType
     return apply
 
 
-def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
+def _shared(state: Any, inputs: list) -> list[VariableTracker]:
+    """Containers among the arguments that somebody else holds, too. The node hands over copies of them."""
+    found, todo = [], list(inputs)
+    while todo:
+        value = realize(todo.pop(), state)
+        if isinstance(value, (ListVariable, TupleVariable)):
+            todo += value.items
+        elif isinstance(value, DictVariable):
+            todo += [item for _, item in value.items.values()]
+        if isinstance(value, (ListVariable, DictVariable)):
+            if any(value is other for other in found):
+                raise GraphBreak("untraceable_call", "a container that is passed twice to autograd.Function.apply")
+            found.append(value)
+    if not found:
+        return []
+    known = known_trackers(state)
+    return [value for value in found if value.source is not None or id(value) in known]
+
+
+def _rehearse(tx: Any, owner: Any, cls: type, inputs: list, shared: list[VariableTracker]) -> None:
     state = tx.state
     graph = state.graph
     context = ObjectVariable(MISSING, Context)
@@ -114,6 +145,9 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> None:
             result = calls.call(tx, forward, inputs if separate else [context, *inputs], {})
             if separate:
                 calls.call(tx, attributes.get_attr(tx, owner, "setup_context"), [context, TupleVariable(list(inputs)), result], {})
+        kept = reachable([*context.attrs.values(), context.namespace, result]) if shared else {}
+        if any(id(value) in kept for value in shared):
+            raise GraphBreak("untraceable_call", f"a container that {cls.__name__}.forward keeps, and that is held elsewhere, too")
     finally:
         torch._C._set_grad_enabled(grad)
     graph.call_count, graph.switches, graph.may_raise = before[:3]
