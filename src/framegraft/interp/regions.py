@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
+from ..bytecode.flow import live_locals
 from ..model.value import VariableTracker
 
 
@@ -24,6 +25,23 @@ def known_trackers(state: Any) -> dict[int, VariableTracker]:
     """All trackers that the trace can reach, by id. Holding them keeps the ids their own."""
     roots: list[Any] = [*state.by_id.values(), *state.mutated.values(), *state.generators, *state.exceptions, *state.frames]
     return reachable([*roots, *(scope.stores for scope in state.scopes.values())], dict(state.older))
+
+
+def needed_trackers(state: Any) -> dict[int, VariableTracker]:
+    """The same without what only variables hold that nothing will read any more."""
+    roots: list[Any] = [*state.by_id.values(), *state.mutated.values(), *state.generators, *state.exceptions]
+    roots += [scope.stores for scope in state.scopes.values()]
+    for frame in state.frames:
+        live = _read_later(frame)
+        roots += [frame.stack, frame.cells, [value for name, value in frame.locals.items() if name in live]]
+    return reachable(roots, dict(state.older))
+
+
+def _read_later(frame: Any) -> frozenset[str]:
+    """Variables that the rest of a frame may read, which waits for a call."""
+    live = live_locals(frame.instructions)
+    handler = frame.inst.handler
+    return live[frame.ip] | (live[handler.target.index] if handler is not None else frozenset())
 
 
 def reachable(roots: list[Any], known: dict[int, VariableTracker] | None = None) -> dict[int, VariableTracker]:

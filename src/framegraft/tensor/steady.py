@@ -20,6 +20,7 @@ from ..interp.frame import instructions_of
 from ..interp.regions import known_trackers
 from ..interp.state import GlobalScope, realize
 from ..model.value import (
+    MISSING,
     CellVariable,
     ConstantVariable,
     FunctionVariable,
@@ -51,9 +52,15 @@ def is_steady(tx: Any, fn: VariableTracker) -> bool:
     return _Walk(tx).function(realize(fn, tx.state))
 
 
+def holds_what_stays(tx: Any, fn: FunctionVariable) -> bool:
+    """Whether the variables around a function of the trace are stored no more, and hold nothing that can change."""
+    return _Walk(tx, looks_around=True).function(fn)
+
+
 class _Walk:
-    def __init__(self, tx: Any) -> None:
+    def __init__(self, tx: Any, looks_around: bool = False) -> None:
         self.tx = tx
+        self.looks_around = looks_around  # names and attributes have the meaning that they will have
         self.seen: dict[int, Any] = {}
 
     def function(self, fn: VariableTracker) -> bool:
@@ -62,9 +69,11 @@ class _Walk:
         self.seen[id(fn)] = fn
         if isinstance(fn, FunctionVariable):
             given = [value for value in (fn.defaults, fn.kwdefaults) if value is not None]
-            return (not fn.attrs and all(map(self.value, given)) and _looks_at_little(fn.code, fn.globals_of)
-                    and all(self.cell(cell) for cell in fn.closure))
+            around = self.looks_around or _looks_at_little(fn.code, fn.globals_of)
+            return around and not fn.attrs and all(map(self.value, given)) and all(map(self.cell, fn.closure))
         value = fn.value if isinstance(fn, ObjectVariable) else None
+        if self.looks_around and value is not MISSING:
+            return True  # the very object
         if type(value) is types.BuiltinFunctionType:
             return _is_librarys(value)
         if type(value) is not types.FunctionType or value.__closure__ or value.__dict__:
