@@ -44,6 +44,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     methods,
     object_methods,
     own_keys,
+    protocols,
     set_methods,
     sorting,
     wrappers,
