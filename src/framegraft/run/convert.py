@@ -47,6 +47,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     protocols,
     set_methods,
     sorting,
+    weak,
     wrappers,
 )
 from ..tensor import (  # noqa: F401 - handlers register themselves
