@@ -10,6 +10,7 @@ import torch
 
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
+from ..interp.state import realize
 from ..interp.unwind import PreviousException
 from ..model.source import Source, instr
 from ..model.value import (
@@ -101,6 +102,8 @@ class Codegen:
     def load_pinned(self, obj: Any) -> list[Instruction]:
         if type(obj) in LITERALS:
             return [instr("LOAD_CONST", obj)]
+        if id(obj) in self.state.stand_ins:
+            raise Unreconstructible(f"{getattr(obj, '__qualname__', 'a part')} of a class made in the trace")
         if isinstance(obj, types.ModuleType | type | types.FunctionType | types.BuiltinFunctionType):
             builtins = self.state.root.scope.real.get("__builtins__")
             namespace = builtins if isinstance(builtins, dict) else getattr(builtins, "__dict__", {})
@@ -125,10 +128,10 @@ class Codegen:
     def load(self, tracker: VariableTracker) -> None:
         """Push the object that ``tracker`` stands for."""
         if isinstance(tracker, LazyVariable):
-            if tracker.tracker is None:
+            if tracker.tracker is None and not self.stands_in(tracker.source):
                 self.load_source(tracker.source)
                 return
-            tracker = tracker.tracker
+            tracker = realize(tracker, self.state)
         name = self.temps.get(id(tracker))
         if name is not None:
             self.op("LOAD_FAST", name)
@@ -180,7 +183,7 @@ class Codegen:
             return
         value = tracker.value
         kind = type(value)
-        if kind in (*NUMBERS_AND_TEXTS, range) and tracker.source is not None and not _small(value):
+        if kind in (*NUMBERS_AND_TEXTS, range) and tracker.source is not None and not _small(value) and not self.stands_in(tracker.source):
             self.load_source(tracker.source)  # keeps the identity of the object
         elif kind is float and value != value:
             self.load_object(value)  # constants of code do not keep a nan the same object
@@ -204,6 +207,11 @@ class Codegen:
             self.call(1)
         else:
             self.load_object(value)
+
+    def stands_in(self, source: Source | None) -> bool:
+        """Whether what lies there belongs to a class that is made in each call."""
+        root = source.root() if source is not None and self.state.stand_ins else None
+        return root is not None and root.access == "CONST" and id(root.key) in self.state.stand_ins
 
     def store_temp(self, tracker: VariableTracker) -> None:
         """Name the value on top of the stack as ``tracker`` and leave it there."""

@@ -73,6 +73,7 @@ class TraceState:
         self.points: list[int] = []  # steps before which it could end
         self.waiting = False  # a CALL is about to be made whose value is all that its frame waits for
         self.known_bases: set[type] = set()
+        self.stand_ins: dict[int, Any] = {}  # classes made for the trace, each in the place of one of every call; and their functions
         self.parameters: list[str] = []  # of the root frame, as the interpreter lays them out
         self.arguments: list[LazyVariable] = []  # their values
         self.pure = ""  # the region that is traced, in which nothing from outside may be changed: regions.py

@@ -42,6 +42,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     loggers,
     mappings,
     methods,
+    named_tuples,
     object_methods,
     own_keys,
     protocols,

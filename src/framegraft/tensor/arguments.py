@@ -94,6 +94,8 @@ class FunctionArguments:
 
     def from_outside(self, fn: Any) -> Recipe:
         value, guards = fn.value, self.tx.state.guards
+        if id(value) in self.tx.state.stand_ins:
+            raise _refusal("of a class made in the trace, or such a class,")
         if fn.source is None or fn.source.root().access not in ("ARG", "CELLOBJ") or type(value) is not types.FunctionType:
             guards.pin(fn.source or Source("CONST", value), value)
             return lambda values, made: value
