@@ -8,6 +8,7 @@ import weakref
 from typing import Any
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 
 from . import _native
 from .backends.registry import make_backend
@@ -63,10 +64,11 @@ class Context:
 
 
 def _operations_are_watched() -> bool:
-    """Whether a mode, a transform of torch.func or a ``__torch_dispatch__`` would see the operations of the trace itself."""
+    """Whether a mode, a transform of torch.func or a ``__torch_dispatch__`` would see the operations of the trace itself, or forward
+    mode is on, of which not all compilers' code knows."""
     functorch: Any = torch._C._functorch  # type: ignore[attr-defined]
     return bool(torch._C._len_torch_dispatch_stack() or torch._C._len_torch_function_stack() and not only_devices()
-                or functorch.maybe_current_level() is not None
+                or functorch.maybe_current_level() is not None or forward_ad._current_level >= 0
                 or torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.FuncTorchDynamicLayerBackMode))
 
 

@@ -53,7 +53,9 @@ class Segment:
         if self.runs_anew and self.state.graph.mode.random:
             self.forwards = False  # it keeps the generator's state, too
         self.cg.op("RETURN_VALUE")
-        self._rescue(Modes())  # a frame that returns has left its `with` blocks, as one that raises has
+        left = Modes()  # a frame that returns has left its `with` blocks, as one that raises has
+        left.level = self.state.graph.modes.level
+        self._rescue(left)
 
     @cached_property
     def passages(self) -> Passages:
@@ -109,6 +111,8 @@ class Segment:
     def _state(self, stack: list[VariableTracker], local_values: dict[str, VariableTracker], effects: list[fx.Effect]) -> bool:
         """Whether the graph's outputs are all there is."""
         state, cg = self.state, self.cg
+        if state.graph.levels:
+            raise Unreconstructible("a level of forward mode that is open")
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
         for effect in effects:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 from torch._guards import CompileContext, CompileId, compile_context
 
 from .. import _native, config, events
@@ -33,7 +34,7 @@ from ..semantics.wrapping import VariableBuilder
 from ..tensor import arrays, control_flow, devices, modules
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
-from ..tensor.modes import Modes
+from ..tensor.modes import Modes, leave_levels
 from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
 from ..tensor.symbolic import plain_number
 from . import logs, records
@@ -43,6 +44,7 @@ from .names import InstalledName, Numbering
 from .search import Search
 
 _pins = itertools.count(1)
+_LEVEL = Source("CONST", forward_ad).child("DICT").child("KEY", "_current_level")  # of forward mode; none, or nothing is captured
 MAX_ATTEMPTS = 40
 
 
@@ -126,6 +128,8 @@ class Conversion:
         finally:
             self.capture.spent("trace")
             nesting = state.graph.nesting
+            if state.graph.levels:
+                leave_levels(-1)
             state.release()
             self.modes.restore()
             for _ in range(nesting):
@@ -173,6 +177,7 @@ class Conversion:
                    for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or (), strict=True))]
         inlining.start_frame(root, code, bound, closure)
         state.guards.add(Source("STATE"), "STATE", self.global_state)
+        state.guards.add(_LEVEL, "ID", forward_ad._current_level)
         devices.begin(state, self.devices)
         return state, root
 

@@ -61,6 +61,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     devices,
     distributions,
     floats,
+    forward_ad,
     hooks,
     inference,
     modules,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 
 from ..errors import GraphBreak
 from ..model.dispatch import handles
@@ -37,11 +38,12 @@ _SETTERS = {torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_au
 class Modes:
     """A snapshot of the switches, and of the inference modes that this thread's graphs and traces have entered."""
 
-    __slots__ = ("entered", "values")
+    __slots__ = ("entered", "level", "values")
 
     def __init__(self) -> None:
         """What holds now."""
         self.entered = tuple(entry for entry, _ in ENTERED.stack)
+        self.level: int | None = None  # of forward mode, where that is to be restored
         self.values: dict[Any, Any] = {(torch._C._set_grad_enabled,): torch.is_grad_enabled()}
         for device in _DEVICES:
             self.values[torch.set_autocast_enabled, device] = torch.is_autocast_enabled(device)
@@ -54,6 +56,8 @@ class Modes:
             self.values[setter,] = getter()
 
     def restore(self) -> None:
+        if self.level is not None:
+            leave_levels(self.level)
         stack = ENTERED.stack
         common = 0
         while common < min(len(stack), len(self.entered)) and stack[common][0] is self.entered[common]:
@@ -124,7 +128,23 @@ def leave_inference_mode() -> None:
     ENTERED.leave()
 
 
-SWITCHES = frozenset((*_SETTERS, enter_inference_mode, leave_inference_mode))  # as nodes of a graph
+def leave_levels(level: int) -> None:
+    """Leave those above ``level``."""
+    while forward_ad._current_level > level:
+        forward_ad.exit_dual_level()
+
+
+def enter_level() -> None:
+    """In a graph: enters a level of forward mode (forward_ad.py)."""
+    forward_ad.enter_dual_level()
+
+
+def exit_level() -> None:
+    """In a graph: leaves it."""
+    forward_ad.exit_dual_level()
+
+
+SWITCHES = frozenset((*_SETTERS, enter_inference_mode, leave_inference_mode, enter_level, exit_level))  # as nodes of a graph
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import operator
 from typing import Any
 
 import torch
+import torch.autograd.forward_ad as forward_ad
 import torch.nn.functional as F
 from torch._subclasses.fake_tensor import FakeTensor
 
@@ -25,6 +26,8 @@ def infer(mode: Any, target: Any, args: list[Any], kwargs: dict) -> Any:
     """The fake result of a function, or of the method that ``target`` names; NotImplemented where torch must say."""
     rule = _RULES.get(target)
     if rule is None or mode.shape_env is not None or torch.is_autocast_enabled("cpu") or _FUNCTORCH.maybe_current_level() is not None:
+        return NotImplemented
+    if forward_ad._current_level >= 0:  # torch makes the tangents
         return NotImplemented
     if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
         return NotImplemented
