@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from typing import Any
+
+from torch.autograd import graph as autograd_graph
 
 from .api import OptimizedModule, graph_break, is_compiling
 from .errors import GraphBreak
@@ -44,6 +47,7 @@ calls.UNWRAP.append(skip.unwrapped)
 calls.STANDS_FOR[OptimizedModule] = _module_inside
 _IS_TRAINING: Any = OptimizedModule.training
 skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
+skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
 HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
 
 __all__ = ["convert", "evaluated", "run_node"]

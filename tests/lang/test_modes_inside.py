@@ -293,3 +293,27 @@ def test_numbers_under_a_default_device():
             assert torch.equal(compiled(x, number), fn(x, number))
     finally:
         torch.set_default_device(None)
+
+
+def fails_without_setting_anything(x, index):
+    with torch.no_grad():
+        y = x * 2
+    return torch.index_select(y + x, 0, index)
+
+
+def test_graph_that_fails_leaves_switches_alone():
+    """What was captured under other settings that it never asked for."""
+    compiled = framegraft.compile(fails_without_setting_anything, backend="eager")
+    x = torch.ones(3)
+    compiled(x, torch.tensor([1]))
+    flash = torch.backends.cuda.flash_sdp_enabled()
+    with torch.autograd.set_detect_anomaly(True), torch.autograd.graph.disable_saved_tensors_hooks("mine"):
+        torch.backends.cuda.enable_flash_sdp(not flash)
+        try:
+            with pytest.raises((IndexError, RuntimeError)):
+                compiled(x, torch.tensor([9]))
+            assert torch.is_anomaly_enabled()
+            assert torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() == "mine"
+            assert torch.backends.cuda.flash_sdp_enabled() is not flash
+        finally:
+            torch.backends.cuda.enable_flash_sdp(flash)

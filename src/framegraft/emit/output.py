@@ -54,7 +54,7 @@ class Segment:
             self.forwards = False  # it keeps the generator's state, too
         self.cg.op("RETURN_VALUE")
         left = Modes()  # a frame that returns has left its `with` blocks, as one that raises has
-        left.level = self.state.graph.modes.level
+        left.level, left.touched = self.state.graph.modes.level, self.state.graph.modes.touched
         self._rescue(left)
 
     @cached_property

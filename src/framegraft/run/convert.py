@@ -67,6 +67,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     modules,
     numpy,
     optim,
+    saved,
     stateless,
     torchops,
     transforms,

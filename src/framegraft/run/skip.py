@@ -55,7 +55,7 @@ _COMPILERS = tuple(
               "onnx/", "utils/checkpoint.py")
     for root in _TORCH
 )
-TRACED: set[types.CodeType] = set()  # functions of the tracer's own that a program calls and a trace may enter
+TRACED: set[types.CodeType] = set()  # functions of the tracer's own and of torch that a trace may enter
 
 
 def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
@@ -67,7 +67,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
             _native.set_skip(inner.__code__, None, True)
         return "inline_disabled", f"{fn.__qualname__} is marked with torch.compiler.disable"
     if path.startswith(_TORCH):
-        return None if path.startswith(_INLINE) else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
+        traced = path.startswith(_INLINE) or fn.__code__ in TRACED
+        return None if traced else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
         traced = path.startswith(_POLYFILLS) or fn.__code__ in TRACED
         return None if traced else ("untraceable_call", f"{fn.__qualname__} of the tracer itself")

@@ -53,6 +53,7 @@ class OutputGraph:
         self.switches = 0  # nodes that change torch's modes
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
         self.modes = Modes()  # at frame entry
+        self.modes.touched = set()
         self.levels = 0  # of forward mode that are open: forward_ad.py
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []

@@ -31,18 +31,39 @@ _ASKED = (
     (torch.set_anomaly_enabled, lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())),
     (_C._set_multithreading_enabled, lambda: (_C._is_multithreading_enabled(),)),
 )
+_autograd: Any = _C._autograd
+
+
+def hooks_disabled() -> str | None:
+    """The message of whoever has disabled hooks on saved tensors; None where nobody has."""
+    return _autograd._saved_tensors_hooks_get_disabled_error_message()
+
+
+def set_hooks_disabled(message: str | None) -> None:
+    """A switch of torch in one function."""
+    if message is None:
+        _autograd._saved_tensors_hooks_enable()
+    else:
+        _autograd._saved_tensors_hooks_disable(message)
+
+
 _SETTERS = {torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
-            torch.clear_autocast_cache, torch.set_default_dtype, *(setter for setter, _ in (*_SDP, *_ASKED))}
+            torch.clear_autocast_cache, torch.set_default_dtype, set_hooks_disabled, *(setter for setter, _ in (*_SDP, *_ASKED))}
+
+
+#: Those whose value at frame entry an entry may know only where its trace has set them.
+_UNGUARDED = frozenset((set_hooks_disabled, *(setter for setter, _ in (*_SDP, *_ASKED))))
 
 
 class Modes:
     """A snapshot of the switches, and of the inference modes that this thread's graphs and traces have entered."""
 
-    __slots__ = ("entered", "level", "values")
+    __slots__ = ("entered", "level", "touched", "values")
 
     def __init__(self) -> None:
         """What holds now."""
         self.entered = tuple(entry for entry, _ in ENTERED.stack)
+        self.touched: set[Any] | None = None  # of _UNGUARDED, those that are to be restored; None: all of them
         self.level: int | None = None  # of forward mode, where that is to be restored
         self.values: dict[Any, Any] = {(torch._C._set_grad_enabled,): torch.is_grad_enabled()}
         for device in _DEVICES:
@@ -54,6 +75,7 @@ class Modes:
         self.values[torch.set_default_dtype,] = torch.get_default_dtype()
         for setter, getter in _ASKED:
             self.values[setter,] = getter()
+        self.values[set_hooks_disabled,] = hooks_disabled()
 
     def restore(self) -> None:
         if self.level is not None:
@@ -72,7 +94,8 @@ class Modes:
     def switch(self) -> None:
         now = Modes().values
         for (setter, *where), value in self.values.items():
-            if now[(setter, *where)] != value:
+            known = self.touched is None or setter not in _UNGUARDED or setter in self.touched
+            if known and now[(setter, *where)] != value:
                 setter(*where, *_arguments(value))
 
     def changes_since(self, before: Modes) -> list[tuple]:
@@ -150,22 +173,22 @@ SWITCHES = frozenset((*_SETTERS, enter_inference_mode, leave_inference_mode, ent
 @contextlib.contextmanager
 def no_saved_tensor_hooks() -> Iterator[None]:
     """Keeps the program's hooks on saved tensors from what a trace computes on fake ones; a checkpoint counts, for one."""
-    autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
     hooks = []
-    while (top := autograd._top_saved_tensors_default_hooks(True)) is not None:
+    while (top := _autograd._top_saved_tensors_default_hooks(True)) is not None:
         hooks.append(top)
-        autograd._pop_saved_tensors_default_hooks()
+        _autograd._pop_saved_tensors_default_hooks()
     try:
         yield
     finally:
         for pack, unpack in reversed(hooks):
-            autograd._push_saved_tensors_default_hooks(pack, unpack)
+            _autograd._push_saved_tensors_default_hooks(pack, unpack)
 
 
 def switch_node(tx: Any, fn: Any, args: tuple) -> None:
     """A node for a switch."""
     graph = tx.state.graph
     graph.node("call_function", fn, args, {})
+    graph.modes.touched.add(fn)
     graph.call_count -= 1  # a graph of nothing but switches need not run
     graph.switches += 1
     tx.state.dirty += 1
