@@ -224,6 +224,7 @@ def test_transformed_code_is_the_file_where_there_is_source(tmp_path):
         assert f"{path}({line})double()" in stops([f"break {path}:{line}", "continue"], lambda: compiled(X))
 
 
+@pytest.mark.own_code  # the rest of a function has no graph in its own source
 def test_a_breakpoint_behind_a_break_stops_in_the_file_of_what_goes_on(tmp_path):
     compiled = framegraft.compile(doubles_and_tells, backend="eager")
     with framegraft.debug(tmp_path):

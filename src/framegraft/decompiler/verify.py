@@ -4,16 +4,14 @@ from __future__ import annotations
 import __future__
 
 import ast
-import contextlib
 import re
-import warnings
-from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
 from ..bytecode.flow import NO_FALLTHROUGH
 from ..bytecode.ir import Instruction
 from ..errors import DecompileError
+from ..unheard import Unheard
 from .graph import instructions_of
 from .scopes import parameter_count
 
@@ -142,23 +140,6 @@ def _signature(code: CodeType) -> tuple:
     return code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_varnames[: parameter_count(code)]
 
 
-@contextlib.contextmanager
-def _unheard() -> Iterator[None]:
-    """No warning of the compiler: the program's own source has been compiled, and what the engine made is nobody's source.
-
-    The filter is put in the list by hand: ``warnings.catch_warnings`` makes Python forget what it has shown already.
-    """
-    filters: Any = warnings.filters
-    filters.insert(0, _SYNTAX)
-    try:
-        yield
-    finally:
-        filters.remove(_SYNTAX)
-
-
-_SYNTAX = ("ignore", None, SyntaxWarning, None, 0)
-
-
 def source_name(code: CodeType) -> str:
     """The name of the function that a code object's source defines."""
     return code.co_name if code.co_name.isidentifier() else "__decompiled"
@@ -166,7 +147,7 @@ def source_name(code: CodeType) -> str:
 
 def recompile(source: str, code: CodeType, name: str, future: int) -> CodeType:
     """The code object of the function ``name`` of ``source``, with the free variables of ``code`` bound around it."""
-    with _unheard():
+    with Unheard(SyntaxWarning):  # the program's own source has been compiled, and what the engine made is nobody's source
         tree: Any = source
         if code.co_freevars:
             tree = compile(source, "<decompiled>", "exec", future | ast.PyCF_ONLY_AST, dont_inherit=True, optimize=0)

@@ -21,6 +21,7 @@ from ..semantics import core, lookup
 from .frame import InstructionTranslator as Tx
 from .frame import rule
 from .state import realize, set_context, user_error
+from .swallowing import may_swallow
 from .words import no_manager
 
 
@@ -180,13 +181,18 @@ def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
             handler = instructions[start + 1].handler
 
 
+def _exit_of(frame: Tx, handler: ExceptionHandler) -> VariableTracker | None:
+    """The method that leaves a ``with`` block, which lies on the stack below what the block has put there."""
+    return frame.stack[handler.depth - 1] if 0 < handler.depth <= len(frame.stack) else None
+
+
 def catches(frame: Tx) -> bool:
-    """Whether a handler of the program covers the current instruction, other than the exits of ``with`` statements."""
-    return any(not leaves for _, leaves in _handlers(frame))
+    """Whether a handler of the program covers the current instruction, or the exit of a ``with`` that may end an exception."""
+    return any(not leaves or (leave := _exit_of(frame, handler)) is None or may_swallow(leave)
+               for handler, leaves in _handlers(frame))
 
 
 def must_leave(frame: Tx) -> bool:
     """Whether the current instruction is in a ``with`` block that was entered before a break: only its exit undoes the entry."""
-    return any(
-        leaves and 0 < handler.depth <= len(frame.stack) and frame.stack[handler.depth - 1].source is not None
-        for handler, leaves in _handlers(frame))
+    return any(leaves and (leave := _exit_of(frame, handler)) is not None and leave.source is not None
+               for handler, leaves in _handlers(frame))

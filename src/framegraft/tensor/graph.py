@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import re
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from torch._dispatch.python import enable_python_dispatcher
 from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
+from ..unheard import Unheard
 from . import devices
 from .fake import CaptureMode, is_expanded, to_fake
 from .modes import ENTERED, Modes, leave_inference_mode
@@ -79,7 +79,7 @@ class OutputGraph:
 
     def propagating(self) -> Any:
         """The context in which an operation runs on fake tensors."""
-        context = _Unheard(self.mode if self.symbols is None else self._with_symbols())
+        context = _Propagating(self.mode if self.symbols is None else self._with_symbols())
         return context if not self.watches_devices else self._watched(context)
 
     @contextlib.contextmanager
@@ -247,14 +247,11 @@ def placeholder_name(source: Source) -> str:
     return _OTHERS.sub("_", source.name).strip("_") or "t"
 
 
-class _Unheard:
-    """A context in which torch warns of nothing, and forgets nothing: the operation warns when it runs for real.
+class _Propagating:
+    """A context in which torch warns of nothing, and forgets nothing: the operation warns when it runs for real. torch's own
+    memory of what it warns of once is switched off."""
 
-    The filter is put in the list by hand: ``warnings.catch_warnings`` makes Python forget what it has shown already. torch's own
-    memory of what it warns of once is switched off.
-    """
-
-    _IGNORE = ("ignore", None, Warning, None, 0)
+    _UNHEARD = Unheard()
 
     def __init__(self, context: Any) -> None:
         self.context = context
@@ -262,12 +259,12 @@ class _Unheard:
     def __enter__(self) -> None:
         self.always = torch.is_warn_always_enabled()
         torch.set_warn_always(True)
-        warnings.filters.insert(0, self._IGNORE)
+        self._UNHEARD.__enter__()
         self.context.__enter__()
 
     def __exit__(self, *error: Any) -> Any:
         try:
             return self.context.__exit__(*error)
         finally:
-            warnings.filters.remove(self._IGNORE)
+            self._UNHEARD.__exit__()
             torch.set_warn_always(self.always)

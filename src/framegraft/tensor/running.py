@@ -221,7 +221,7 @@ def _may_raise(target: Any) -> bool:
 
 
 def caught_at(state: Any) -> int:
-    """How many frames deep an exception would meet a handler of the program other than the exit of a ``with``; 0: nowhere."""
+    """How many frames deep an exception would meet what may end it, a handler or an exit of a ``with``; 0: nowhere."""
     return next((depth for depth in range(len(state.frames), 0, -1) if catches(state.frames[depth - 1])), 0)
 
 

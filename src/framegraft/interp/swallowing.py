@@ -1,0 +1,92 @@
+"""Whether the exit of a ``with`` statement may end an exception, as far as its code tells."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import itertools
+import types
+from typing import Any
+
+from ..bytecode.decode import decode
+from ..bytecode.flow import NO_FALLTHROUGH
+from ..model.value import (
+    BuiltinMethodVariable,
+    FunctionVariable,
+    GeneratorVariable,
+    MethodVariable,
+    ObjectVariable,
+    VariableTracker,
+)
+
+_BY_GENERATOR: Any = contextlib._GeneratorContextManager.__exit__.__code__
+_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+
+
+def may_swallow(leave: VariableTracker) -> bool:
+    """False only for ``__exit__`` methods that are known to return nothing true. ``leave``: the bound method."""
+    if isinstance(leave, BuiltinMethodVariable):
+        return False  # those that a trace calls belong to locks and modes of torch's
+    function, obj = _parts(leave)
+    code = function.code if isinstance(function, FunctionVariable) else getattr(_real(function), "__code__", None)
+    if not isinstance(code, types.CodeType):
+        return True
+    if code is _BY_GENERATOR:
+        body = _generator_code(obj)
+        return body is None or _ends_exceptions(body)
+    return not _returns_nothing(code)
+
+
+def _real(value: Any) -> Any:
+    return getattr(value, "value", None) if isinstance(value, VariableTracker) else value
+
+
+def _parts(leave: VariableTracker) -> tuple[Any, Any]:
+    """Function and object of a bound method."""
+    if isinstance(leave, MethodVariable):
+        return leave.func, leave.obj
+    method = _real(leave)
+    return (method.__func__, method.__self__) if isinstance(method, types.MethodType) else (None, None)
+
+
+def _generator_code(manager: Any) -> types.CodeType | None:
+    """Of the generator that a manager made by ``contextlib.contextmanager`` runs."""
+    generator = manager.attrs.get("gen") if isinstance(manager, ObjectVariable) else None
+    if isinstance(generator, GeneratorVariable):
+        return generator.frame.code
+    generator = vars(_real(manager)).get("gen") if isinstance(_real(manager), contextlib._GeneratorContextManager) else None
+    return generator.gi_code if isinstance(generator, types.GeneratorType) else None
+
+
+@functools.lru_cache(256)
+def _returns_nothing(code: types.CodeType) -> bool:
+    """Whether each ``return`` of a function gives None or False."""
+    if code.co_flags & _SUSPENDS:
+        return False
+    instructions = decode(code)
+    targets = {id(inst.target) for inst in instructions}
+    return all(
+        before.op == "LOAD_CONST" and (before.arg is None or before.arg is False) and id(inst) not in targets
+        for before, inst in itertools.pairwise(instructions) if inst.op == "RETURN_VALUE")
+
+
+@functools.lru_cache(256)
+def _ends_exceptions(code: types.CodeType) -> bool:
+    """Whether some way leads from a handler of a generator to its end."""
+    instructions = decode(code)
+    work = [inst.handler.target.index for inst in instructions if inst.handler is not None]
+    seen = set()
+    while work:
+        index = work.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        inst = instructions[index]
+        if inst.op == "RETURN_VALUE":
+            return True
+        if inst.target is not None:
+            work.append(inst.target.index)
+        if inst.op not in NO_FALLTHROUGH:
+            work.append(index + 1)
+    return False

@@ -1,0 +1,19 @@
+"""A context in which Python warns of nothing of a kind, and forgets nothing of what it has shown before."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+
+class Unheard:
+    """The filter is put in the list by hand: ``warnings.catch_warnings`` makes Python forget what it has shown already."""
+
+    def __init__(self, category: type[Warning] = Warning) -> None:
+        self._filter: Any = ("ignore", None, category, None, 0)
+
+    def __enter__(self) -> None:
+        warnings.filters.insert(0, self._filter)  # type: ignore[attr-defined]
+
+    def __exit__(self, *_: object) -> None:
+        warnings.filters.remove(self._filter)  # type: ignore[attr-defined]

@@ -1,0 +1,149 @@
+"""Errors that only a graph's run shows, in ``with`` blocks whose exit may end them."""
+
+import contextlib
+import unittest
+
+import torch
+
+from .differential import differential
+
+
+class Outside(Exception):
+    pass
+
+
+def inverse(x):
+    if torch.min(x) <= -1:
+        raise Outside
+    return torch.atanh(x)
+
+
+class Leaving:
+    def __init__(self, log, answer):
+        self.log, self.answer = log, answer
+
+    def __enter__(self):
+        self.log.append("in")
+        return self
+
+    def __exit__(self, cls, value, trace):
+        self.log.append(cls and cls.__name__)
+        return self.answer
+
+
+class Silent(Leaving):
+    def __exit__(self, cls, value, trace):
+        self.log.append("left")
+
+
+@contextlib.contextmanager
+def ending(log):
+    log.append("in")
+    try:
+        yield
+    except (RuntimeError, IndexError) as error:
+        log.append(type(error).__name__)
+
+
+@contextlib.contextmanager
+def finishing(log):
+    log.append("in")
+    try:
+        yield
+    finally:
+        log.append("out")
+
+
+def wrong():
+    return torch.ones(3), torch.tensor([7]), []
+
+
+@differential(wrong, graphs=1)
+def test_a_class_that_ends_it(x, index, log):
+    with Leaving(log, True):
+        return x.gather(0, index)
+    return log
+
+
+@differential(wrong, graphs=1)
+def test_a_class_that_does_not(x, index, log):
+    with Leaving(log, 0), Silent(log, None):
+        return x.gather(0, index)
+
+
+@differential(wrong, graphs=1)
+def test_a_class_without_an_answer(x, index, log):
+    with Silent(log, True):
+        return x.gather(0, index)
+
+
+@differential(wrong, graphs=1)
+def test_suppress(x, index, log):
+    with contextlib.suppress(RuntimeError), torch.no_grad():
+        return x.gather(0, index)
+    return x + 1
+
+
+@differential(wrong, graphs=1)
+def test_an_exit_stack(x, index, log):
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.suppress(RuntimeError))
+        stack.callback(log.append, "called")
+        return x.gather(0, index)
+    return log
+
+
+@differential(wrong, graphs=1)
+def test_a_generator_that_ends_it(x, index, log):
+    with ending(log):
+        return x.gather(0, index)
+    return log
+
+
+@differential(wrong, graphs=1)
+def test_a_generator_that_does_not(x, index, log):
+    with finishing(log):
+        return x.gather(0, index)
+
+
+@differential(wrong, graphs=1)
+def test_in_a_callee(x, index, log):
+    def inner():
+        return x.gather(0, index) * 2
+
+    with Leaving(log, True):
+        return inner()
+    return log
+
+
+@differential(lambda: (torch.full((2,), -2.0), []), graphs=1)
+def test_a_branch_that_only_raises(x, log):
+    with Leaving(log, True):
+        inverse(x)
+    return log
+
+
+@differential(lambda: (torch.full((2,), -2.0), []))
+def test_entered_in_front_of_a_break(x, log):
+    with Leaving(log, True):
+        print("here")
+        inverse(x)
+    return log
+
+
+class Case(unittest.TestCase):
+    pass
+
+
+@differential(lambda: (Case(), [-2.0, 0.5]))
+def test_of_unittest(case, values):
+    seen = []
+    for value in values:
+        with case.subTest(value=value):
+            try:
+                with case.assertRaises(Outside):
+                    inverse(torch.full([2, 3], value))
+                seen.append("raised")
+            except AssertionError as error:
+                seen.append(str(error))
+    return seen
