@@ -501,3 +501,66 @@ def test_parameters_that_differ():
     functions = [made_by(2, x), made_by(3, x + 1), lambda v: v * 5, lambda v, k=3: v * k, marked, torch.cos, made_by(4, 1), made_by(4, 2)]
     for fn in functions:
         assert torch.equal(compiled(x, fn), f(x, fn))
+
+
+GAIN, GAINS = 2.0, [2.0]
+
+
+class Gain:
+    factor = 2.0
+
+
+GAIN_OBJECT = Gain()
+
+
+class LooksBack(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, y)
+        ctx.set_materialize_grads(False)
+        return x * y, x.argmax()
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        x, y = ctx.saved_tensors
+        first, second = ctx.needs_input_grad
+        gain = GAIN + GAINS[0] + GAIN_OBJECT.factor
+        return grad * y * gain if first else None, grad * x if second else None
+
+
+class PrintsBack(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, grad):
+        print("backward")
+        return grad * 3
+
+
+@differential(with_grad, graphs=1)
+def test_backward_that_looks_around(x, w):
+    return LooksBack.apply(x, w)[0] * LooksBack.apply(x, w.detach())[0]
+
+
+@differential(with_grad)
+def test_side_effects_of_backward(x, w):
+    return PrintsBack.apply(x) * w
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_what_backward_looks_at_changes_between_calls(backend, monkeypatch):
+    def f(x, w):
+        return LooksBack.apply(x, w)[0] * 1
+
+    def run(fn):
+        for gain in (2.0, 3.0, 4.0, 5.0):
+            monkeypatch.setitem(globals(), "GAIN", gain)
+            monkeypatch.setitem(globals(), "GAINS", [gain * 2 if gain > 3 else 1.0])
+            monkeypatch.setattr(GAIN_OBJECT, "factor", 1.0 if gain < 5 else 9.0)
+            x, w = with_grad()
+            yield [g.tolist() for g in torch.autograd.grad(fn(x, w).sum(), (x, w))]
+
+    assert list(run(framegraft.compile(f, backend=backend))) == list(run(f))

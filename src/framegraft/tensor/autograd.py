@@ -1,16 +1,18 @@
-"""``torch.autograd.Function``: one node that calls ``apply``, after a rehearsal of ``forward``.
+"""``torch.autograd.Function``: one node that calls ``apply``, after a rehearsal of ``forward`` and ``backward``.
 
-The rehearsal traces ``forward`` and throws its operations away: it records what forward relies on, and breaks the graph
-where forward does what one node cannot hold (side effects, printing, branches on values).
+The rehearsal traces both and throws their operations away: it records what they rely on, and breaks the graph
+where they do what one node cannot hold (side effects, printing, branches on values). AOTAutograd traces ``backward`` but once, with
+what the program has when the graph is compiled.
 """
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import torch
 
-from ..errors import GraphBreak
+from ..errors import GraphBreak, UserRaise
 from ..interp.regions import needed_trackers, pure, reachable
 from ..interp.state import realize
 from ..model.dispatch import handles
@@ -27,6 +29,7 @@ from ..model.value import (
 )
 from ..native.private import FUNCTION_APPLY
 from ..semantics import attributes, calls, lookup
+from ..semantics.wrapping import wrap_pinned
 from .arguments import FunctionArguments
 from .reach import check_changes
 from .running import run_node
@@ -49,6 +52,12 @@ class Context:
 for _name, _method in list(vars(Context).items()):
     if not _name.startswith("_"):
         handles(_method)(lambda tx, args, kwargs: NONE)
+
+
+@handles(Context.save_for_backward)
+def save_for_backward(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    args[0].attrs["saved_tensors"] = TupleVariable(list(args[1:]))
+    return NONE
 
 
 @handles(FUNCTION_APPLY)
@@ -121,6 +130,8 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> dict[int, Variabl
             if separate:
                 calls.call(tx, attributes.get_attr(tx, owner, "setup_context"), [context, TupleVariable(list(inputs)), result], {})
         kept = reachable([*context.attrs.values(), context.namespace, result])
+        if grad and any(need.value for need in needs):
+            _rehearse_backward(tx, owner, cls, context, result)
     finally:
         torch._C._set_grad_enabled(grad)
     graph.call_count, graph.switches, graph.may_raise = before[:3]
@@ -128,3 +139,33 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> dict[int, Variabl
         if node not in before[3] and node.op != "placeholder":
             graph.graph.erase_node(node)
     return kept
+
+
+_ONCE = torch.autograd.function.once_differentiable(lambda ctx: None).__code__  # type: ignore[attr-defined]
+
+
+def _rehearse_backward(tx: Any, owner: Any, cls: type, context: ObjectVariable, result: VariableTracker) -> None:
+    """Trace it with gradients like the results."""
+    name = "backward" if lookup.mro_lookup(tx, cls, "backward") is not _DEFAULT_BACKWARD else "vjp"
+    backward = realize(attributes.get_attr(tx, owner, name), tx.state)
+    value = getattr(backward, "value", None)
+    if type(value) is types.FunctionType and value.__code__ is _ONCE:
+        backward = wrap_pinned(tx, value.__wrapped__)  # type: ignore[attr-defined]
+    result = realize(result, tx.state)
+    context.attrs.setdefault("saved_tensors", TupleVariable([]))
+    try:
+        with pure(tx.state, f"{cls.__name__}.{name}"):
+            outputs = result.items if isinstance(result, TupleVariable) else [result]
+            calls.call(tx, backward, [context, *(_gradient(tx, realize(output, tx.state)) for output in outputs)], {})
+    except UserRaise as raised:
+        kind = raised.value.python_type().__name__
+        raise GraphBreak("raised_exception", f"{cls.__name__}.{name}, which may raise a {kind}") from None
+
+
+_DEFAULT_BACKWARD = lookup.peek(torch.autograd.Function, "backward")
+
+
+def _gradient(tx: Any, output: VariableTracker) -> VariableTracker:
+    if not isinstance(output, TensorVariable) or not (output.fake.is_floating_point() or output.fake.is_complex()):
+        return NONE
+    return run_node(tx, "call_function", torch.empty_like, [output], {})
