@@ -308,6 +308,8 @@ def restore_modes(cg: Codegen, state: Any) -> None:
         cg.op("POP_TOP")
         held = entry.inside
     calls = now.changes_since(held) if graph.switches else []
+    if graph.cleared or graph.clears and not graph.call_count:  # the graph did so, if it ran, and if its backend has left it in
+        calls.append((torch.clear_autocast_cache,))
     step = torch.autocast_increment_nesting if graph.nesting > 0 else torch.autocast_decrement_nesting
     _call_each(cg, [*devices.steps(state), *calls, *[(step,)] * max(graph.nesting, -graph.nesting)])
 

@@ -9,6 +9,7 @@ import torch
 
 from .. import _native
 from ..bytecode.code import parameter_count
+from ..tensor.modes import forget_casts
 
 
 class Plan:
@@ -34,6 +35,7 @@ def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
     """
     if modes is not None:
         modes.restore()
+        forget_casts()
     try:
         raise failure
     finally:

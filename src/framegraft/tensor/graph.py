@@ -51,6 +51,8 @@ class OutputGraph:
         self.watches_devices = False  # a default device is or was in force
         self.call_count = 0
         self.switches = 0  # nodes that change torch's modes
+        self.clears = 0  # of these, nodes that clear what autocast has cast
+        self.cleared = False  # no region of autocast was entered since the last of them
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
         self.modes = Modes()  # at frame entry
         self.modes.touched = set()

@@ -120,6 +120,13 @@ class Entry:
         self.inside: Any = self.before
 
 
+def forget_casts() -> None:
+    """What leaving a region of autocast does to what was cast in it: outside of all regions nothing is kept."""
+    torch.autocast_increment_nesting()
+    if not torch.autocast_decrement_nesting():
+        torch.clear_autocast_cache()
+
+
 class _Entered(threading.local):
     """The inference modes that are entered in this thread, each with the object of torch that leaves it when it dies."""
 
@@ -291,12 +298,15 @@ def set_default_dtype(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 @handles(torch.clear_autocast_cache)
 def clear_autocast_cache(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     switch_node(tx, torch.clear_autocast_cache, ())
+    tx.state.graph.clears += 1
+    tx.state.graph.cleared = True
     return NONE
 
 
 @handles(torch.autocast_increment_nesting)
 def increment_nesting(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     tx.state.graph.nesting += 1
+    tx.state.graph.cleared = False
     tx.state.dirty += 1
     return constant(torch.autocast_increment_nesting())
 
