@@ -222,12 +222,27 @@ def test_default_device_stays():
         torch.set_default_device(None)
 
 
-@differential(one, graphs=1)
+@differential(one)
 def test_default_dtype(x):
     torch.set_default_dtype(torch.float64)
     a = torch.zeros(3), torch.get_default_dtype()
     torch.set_default_dtype(torch.float32)
     return a, torch.zeros(3), x + a[0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_default_dtype_behind_a_backend(backend):
+    def wide(x, n):
+        before = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        try:
+            return x * torch.ones(3), n / 2
+        finally:
+            torch.set_default_dtype(before)
+
+    inputs = torch.arange(3.0), torch.arange(3)
+    for found, expected in zip(framegraft.compile(wide, backend=backend)(*inputs), wide(*inputs), strict=True):
+        assert found.dtype is torch.float64 and torch.equal(found, expected)
 
 
 @differential(leaf, graphs=1)

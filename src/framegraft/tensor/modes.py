@@ -1,8 +1,9 @@
-"""Torch's switches that a program may set while it is traced: grad mode, autocast, anomaly detection, the default dtype.
+"""Torch's switches that a program may set while it is traced: grad mode, autocast, anomaly detection.
 
 A switch takes effect in the trace at once (fake tensors see it), goes into the graph as a node, and is set again by the
 transformed code behind the graph, because a backend may keep the graph's switches to itself. Inference mode is none of them: it
-is entered and left, in the order of a stack (``inference.py``).
+is entered and left, in the order of a stack (``inference.py``). Nor is the default dtype, at which the graph breaks: AOTAutograd's
+graphs say ``ones([3])`` where they mean ``ones([3], dtype=float64)``, and run under another default.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from ..errors import GraphBreak
 from ..model.dispatch import handles
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
 from ..semantics.wrapping import wrap_pinned
-from .layouts import FLOATS
 
 _DEVICES = ("cpu", "cuda")
 _C: Any = torch._C  # its private functions have no stubs
@@ -48,7 +48,7 @@ def set_hooks_disabled(message: str | None) -> None:
 
 
 _SETTERS = {torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
-            torch.clear_autocast_cache, torch.set_default_dtype, set_hooks_disabled, *(setter for setter, _ in (*_SDP, *_ASKED))}
+            torch.clear_autocast_cache, set_hooks_disabled, *(setter for setter, _ in (*_SDP, *_ASKED))}
 
 
 #: Those whose value at frame entry an entry may know only where its trace has set them.
@@ -72,7 +72,6 @@ class Modes:
         self.values[torch.set_autocast_cache_enabled,] = torch.is_autocast_cache_enabled()
         for setter, getter in _SDP:
             self.values[setter,] = getter()
-        self.values[torch.set_default_dtype,] = torch.get_default_dtype()
         for setter, getter in _ASKED:
             self.values[setter,] = getter()
         self.values[set_hooks_disabled,] = hooks_disabled()
@@ -282,17 +281,6 @@ def _ask(fn: Any, setter: Any, place: int) -> None:
 _ask(torch.is_anomaly_enabled, torch.set_anomaly_enabled, 0)
 _ask(torch.is_anomaly_check_nan_enabled, torch.set_anomaly_enabled, 1)
 _ask(_C._is_multithreading_enabled, _C._set_multithreading_enabled, 0)
-
-
-@handles(torch.set_default_dtype)
-def set_default_dtype(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    dtype, = _plain([*args, *kwargs.values()], {}, "set_default_dtype")
-    if dtype not in FLOATS or kwargs.keys() - {"d"}:
-        raise GraphBreak("untraceable_call", "set_default_dtype of something other than a floating point dtype")
-    if torch.get_default_dtype() != dtype:
-        switch_node(tx, torch.set_default_dtype, (dtype,))
-        torch.set_default_dtype(dtype)
-    return NONE
 
 
 @handles(torch.clear_autocast_cache)
