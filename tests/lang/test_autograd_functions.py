@@ -564,3 +564,46 @@ def test_what_backward_looks_at_changes_between_calls(backend, monkeypatch):
             yield [g.tolist() for g in torch.autograd.grad(fn(x, w).sum(), (x, w))]
 
     assert list(run(framegraft.compile(f, backend=backend))) == list(run(f))
+
+
+class Closing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, function):
+        ctx.function = function
+        ctx.save_for_backward(x)
+        return function(x) + GAINS[0]
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        return grad * ctx.function(x) * GAINS[0], None
+
+
+class Stepping(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.factor * GAIN_OBJECT.factor, None
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_numbers_that_the_caller_has_read_too(backend, monkeypatch):
+    def f(x):
+        gain = GAINS[0]
+        factor = GAIN_OBJECT.factor
+        return Closing.apply(x, lambda v: v * gain) * factor + Stepping.apply(x, gain)
+
+    def run(fn):
+        for gain in (2.0, 3.0, 4.0, 5.0):
+            monkeypatch.setitem(globals(), "GAINS", [gain])
+            monkeypatch.setattr(GAIN_OBJECT, "factor", gain + 1)
+            x, _ = with_grad()
+            y = fn(x)
+            y.sum().backward()
+            yield y.tolist(), x.grad.tolist()
+
+    assert list(run(framegraft.compile(f, backend=backend))) == list(run(f))

@@ -22,6 +22,7 @@ from ..model.value import (
     DictVariable,
     ListVariable,
     ObjectVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -30,6 +31,7 @@ from ..model.value import (
 from ..native.private import FUNCTION_APPLY
 from ..semantics import attributes, calls, lookup
 from ..semantics.wrapping import wrap_pinned
+from . import symbolic
 from .arguments import FunctionArguments
 from .reach import check_changes
 from .running import run_node
@@ -135,10 +137,24 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> dict[int, Variabl
     finally:
         torch._C._set_grad_enabled(grad)
     graph.call_count, graph.switches, graph.may_raise = before[:3]
-    for node in reversed(list(graph.graph.nodes)):
-        if node not in before[3] and node.op != "placeholder":
-            graph.graph.erase_node(node)
+    made = [node for node in graph.graph.nodes if node not in before[3] and node.op != "placeholder"]
+    if graph.symbols is not None:
+        _fix_numbers(graph.symbols, made, inputs)
+    for node in reversed(made):
+        graph.graph.erase_node(node)
     return kept
+
+
+def _fix_numbers(symbols: Any, made: list, inputs: list) -> None:
+    """Numbers that are no arguments are constants: AOTAutograd takes them as they are while it compiles."""
+    given = [n for i in inputs if isinstance(i, SymbolicVariable) for n in symbols.numbers_in(i.value)]
+    for node in made:
+        for used in node.all_input_nodes:
+            value = used.meta.get("carries", used.meta.get("example_value"))
+            if isinstance(value, torch.types.py_sym_types):
+                for number in symbols.numbers_in(value):
+                    if not any(number is other for other in given):
+                        symbolic.specialise(number)
 
 
 _ONCE = torch.autograd.function.once_differentiable(lambda ctx: None).__code__  # type: ignore[attr-defined]

@@ -328,6 +328,11 @@ class Symbols:
         parts = [a for a in made.recipe[2] if isinstance(a, SymbolicVariable)] if made is not None else []
         return {source for part in parts for s in raw_expression(part.value).free_symbols for source in self._inputs_of(s)}
 
+    def numbers_in(self, value: Any) -> list[SymbolicVariable]:
+        """The numbers from outside that a symbolic value is computed from; sizes are none."""
+        sources = {source for symbol in raw_expression(value).free_symbols for source in self._inputs_of(symbol)}
+        return [self.numbers[source] for source in sources if source in self.numbers]
+
     def guard_count(self) -> int:
         return len(self._guards)
 
