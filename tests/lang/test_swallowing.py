@@ -147,3 +147,24 @@ def test_of_unittest(case, values):
             except AssertionError as error:
                 seen.append(str(error))
     return seen
+
+
+@differential(wrong)
+def test_a_write_through_data(x, index, log):
+    with contextlib.suppress(RuntimeError):
+        x.data.add_(1)
+        log.append(x.gather(0, index))
+    return x * 1
+
+
+@differential(wrong)
+def test_writes_to_several_through_data(x, index, log):
+    torch._foreach_add_([x.data, x.data], 1)
+    return x.gather(0, index)
+
+
+@differential(wrong)
+def test_a_write_through_detach(x, index, log):
+    x.detach()[1:].mul_(3)
+    torch.add(x, x, out=x.data)
+    return x.gather(0, index)

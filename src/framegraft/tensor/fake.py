@@ -106,6 +106,7 @@ class CaptureMode(FakeTensorMode):
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
         self.expanded: set[int] = set()  # the storages of inputs that have several elements in one place
+        self.written: set[int] = set()  # the storages that operations write to; `x.data.add_(1)` does not count up x's version
 
     def __enter__(self) -> CaptureMode:
         """As torch's, without the flags that only torch.compile and modes of other kinds ask for."""
@@ -136,9 +137,12 @@ class CaptureMode(FakeTensorMode):
         if func is _DEVICE and type(args[0]) is FakeTensor:  # composite operations in C++ ask again and again
             return META if self.in_kernel_invocation else args[0].fake_device
         named = kwargs or {}
-        kind = _IN_PLACE.get(func)
-        if kind is None:
-            kind = _IN_PLACE[func] = _kind_of(func)
+        writing = _WRITING.get(func)
+        if writing is None:
+            writing = _WRITING[func] = _kind_of(func), _written_by(func)
+        kind, written = writing
+        if written:
+            self._note_written(written, args, named)
         if kind:
             self._check_written(args[0])
         elif "out" in named:
@@ -150,6 +154,13 @@ class CaptureMode(FakeTensorMode):
         if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
             self.random = not _drops_nothing(func, args, named)
         return self._in_place(kind, func, classes, args, named) if kind else self.dispatch(func, classes, args, named)
+
+    def _note_written(self, written: tuple, args: tuple, kwargs: dict) -> None:
+        for index, name in written:
+            value = args[index] if index < len(args) else kwargs.get(name)
+            for target in value if isinstance(value, (list, tuple)) else (value,):
+                if type(target) is FakeTensor and target.layout is torch.strided:
+                    self.written.add(target.untyped_storage()._cdata)
 
     def _check_written(self, target: Any) -> None:
         """Kernels refuse most writes to tensors that have several elements in one place; compilers write to a copy, or to all of it."""
@@ -181,7 +192,8 @@ class CaptureMode(FakeTensorMode):
 
 
 _DEVICE = torch.ops.prim.device.default
-_IN_PLACE: dict[Any, str] = {}  # operation -> "pointwise", "other", or "" where it is none that works in place
+# operation -> "pointwise", "other", or "" where it is none that works in place; positions and names of all that it writes to
+_WRITING: dict[Any, tuple[str, tuple[tuple[int, str], ...]]] = {}
 _RESHAPING = frozenset(("resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_",
                         "as_strided_", "rename_", "detach_", "resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"))
 
@@ -195,6 +207,10 @@ def _kind_of(func: Any) -> str:
     if first.alias_info is None or not first.alias_info.is_write or not isinstance(first.type, torch.TensorType):
         return ""
     return "pointwise" if torch.Tag.pointwise in func.tags else "other"
+
+
+def _written_by(func: Any) -> tuple[tuple[int, str], ...]:
+    return tuple((i, a.name) for i, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write)
 
 
 def _drops_nothing(func: Any, args: tuple, kwargs: dict) -> bool:

@@ -182,7 +182,8 @@ class OutputGraph:
         return not self._changes_inputs() and all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor))
 
     def _changes_inputs(self) -> bool:
-        return any(self._is_changed(*pair) for pair in self._versions)
+        written = self.mode.written
+        return any(self._is_changed(*pair) or written and pair[0].untyped_storage()._cdata in written for pair in self._versions)
 
     def unrepeatable(self) -> str:
         """Why the graph does not give the same when it runs again on the same inputs; empty if it does."""
