@@ -6,6 +6,7 @@ import contextlib
 import functools
 import inspect
 import itertools
+import threading
 import types
 from typing import Any
 
@@ -21,6 +22,7 @@ from ..model.value import (
 )
 
 _BY_GENERATOR: Any = contextlib._GeneratorContextManager.__exit__.__code__
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
 _SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
@@ -29,6 +31,8 @@ def may_swallow(leave: VariableTracker) -> bool:
     if isinstance(leave, BuiltinMethodVariable):
         return False  # those that a trace calls belong to locks and modes of torch's
     function, obj = _parts(leave)
+    if getattr(_real(function), "__objclass__", None) in _LOCKS:
+        return False
     code = function.code if isinstance(function, FunctionVariable) else getattr(_real(function), "__code__", None)
     if not isinstance(code, types.CodeType):
         return True
@@ -47,6 +51,8 @@ def _parts(leave: VariableTracker) -> tuple[Any, Any]:
     if isinstance(leave, MethodVariable):
         return leave.func, leave.obj
     method = _real(leave)
+    if isinstance(method, types.BuiltinMethodType):
+        return getattr(type(method.__self__), method.__name__, None), method.__self__
     return (method.__func__, method.__self__) if isinstance(method, types.MethodType) else (None, None)
 
 
