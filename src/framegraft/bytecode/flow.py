@@ -113,6 +113,25 @@ def stack_depths(instructions: list[Instruction]) -> list[int | None]:
     return depths
 
 
+def reachable(instructions: list[Instruction], starts: list[int]) -> set[int]:
+    """Indices of the instructions that a way leads to from one of ``starts``, by jumps and handlers, too."""
+    seen: set[int] = set()
+    work = list(starts)
+    while work:
+        index = work.pop()
+        while index < len(instructions) and index not in seen:
+            seen.add(index)
+            inst = instructions[index]
+            if inst.handler is not None:
+                work.append(inst.handler.target.index)
+            if inst.target is not None:
+                work.append(inst.target.index)
+            if inst.op in NO_FALLTHROUGH:
+                break
+            index += 1
+    return seen
+
+
 def renumber(instructions: list[Instruction]) -> list[Instruction]:
     """Fill in ``index``; returns the list given."""
     for index, inst in enumerate(instructions):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import itertools
 import threading
 import types
 from typing import Any
 
-from ..bytecode.decode import decode
-from ..bytecode.flow import NO_FALLTHROUGH
+from ..bytecode.flow import reachable
 from ..model.value import (
     BuiltinMethodVariable,
     FunctionVariable,
@@ -20,10 +18,10 @@ from ..model.value import (
     ObjectVariable,
     VariableTracker,
 )
+from .frame import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, instructions_of
 
 _BY_GENERATOR: Any = contextlib._GeneratorContextManager.__exit__.__code__
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-_SUSPENDS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def may_swallow(leave: VariableTracker) -> bool:
@@ -68,9 +66,9 @@ def _generator_code(manager: Any) -> types.CodeType | None:
 @functools.lru_cache(256)
 def _returns_nothing(code: types.CodeType) -> bool:
     """Whether each ``return`` of a function gives None or False."""
-    if code.co_flags & _SUSPENDS:
+    if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
         return False
-    instructions = decode(code)
+    instructions = instructions_of(code)
     targets = {id(inst.target) for inst in instructions}
     return all(
         before.op == "LOAD_CONST" and (before.arg is None or before.arg is False) and id(inst) not in targets
@@ -80,19 +78,6 @@ def _returns_nothing(code: types.CodeType) -> bool:
 @functools.lru_cache(256)
 def _ends_exceptions(code: types.CodeType) -> bool:
     """Whether some way leads from a handler of a generator to its end."""
-    instructions = decode(code)
-    work = [inst.handler.target.index for inst in instructions if inst.handler is not None]
-    seen = set()
-    while work:
-        index = work.pop()
-        if index in seen:
-            continue
-        seen.add(index)
-        inst = instructions[index]
-        if inst.op == "RETURN_VALUE":
-            return True
-        if inst.target is not None:
-            work.append(inst.target.index)
-        if inst.op not in NO_FALLTHROUGH:
-            work.append(index + 1)
-    return False
+    instructions = instructions_of(code)
+    handlers = [inst.handler.target.index for inst in instructions if inst.handler is not None]
+    return any(instructions[index].op == "RETURN_VALUE" for index in reachable(instructions, handlers))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import abc
-import sys
 import typing
 from typing import Any
 
+from ..bytecode import VERSION
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import constant_value, realize
 from ..model.source import pinned
@@ -14,7 +14,6 @@ from ..model.value import MISSING, ConstantVariable, ObjectVariable, VariableTra
 from . import attributes, class_checks, instances, lookup
 
 _META: Any = type(typing.Protocol)
-_ONE_BY_ONE = sys.version_info < (3, 12)  # attributes are asked for as the program would, and data members first
 
 
 class _Members:
@@ -23,7 +22,7 @@ class _Members:
     __name__ = "protocol_members"
 
     def __call__(self, target: Any) -> tuple:
-        names = typing._get_protocol_attrs(target) if _ONE_BY_ONE else target.__protocol_attrs__  # type: ignore[attr-defined]
+        names = typing._get_protocol_attrs(target) if VERSION.asks_protocol_members else target.__protocol_attrs__  # type: ignore[attr-defined]
         data = getattr(target, "__non_callable_proto_members__", None)  # CPython 3.13 on
         members = tuple((name, callable(getattr(target, name, None)) if data is None else name not in data) for name in names)
         return (getattr(target, "_is_protocol", False), getattr(target, "_is_runtime_protocol", False), members)
@@ -47,7 +46,7 @@ _MEMBERS = _Members()
 def _check(tx: Any, obj: VariableTracker, cls: type, target: Any, hook: str) -> bool:
     if target is typing.Protocol or type(target) is not _META or instances.tells_own_class(tx, obj):
         raise GraphBreak("untraceable_call", f"isinstance() of a {cls.__name__} and {target.__name__}")
-    if "__protocol_attrs__" not in target.__dict__ and not _ONE_BY_ONE and getattr(target, "_is_protocol", False):
+    if "__protocol_attrs__" not in target.__dict__ and not VERSION.asks_protocol_members and getattr(target, "_is_protocol", False):
         raise GraphBreak("untraceable_call", f"isinstance() with {target.__name__}, whose members are not known")
     if not getattr(target, "_is_protocol", False):
         return _is_subclass(tx, cls, target)
@@ -56,7 +55,7 @@ def _check(tx: Any, obj: VariableTracker, cls: type, target: Any, hook: str) -> 
     _, checkable, members = told
     if not checkable:
         raise GraphBreak("raised_exception", f"isinstance() with {target.__name__}, which is not checkable at run time")
-    if _ONE_BY_ONE and not all(is_method for _, is_method in members):
+    if VERSION.asks_protocol_members and not all(is_method for _, is_method in members):
         return _has_all(tx, obj, cls, members) or _is_subclass(tx, cls, target)
     return _is_subclass(tx, cls, target) or _has_all(tx, obj, cls, members)
 
@@ -69,7 +68,7 @@ def _is_subclass(tx: Any, cls: type, target: Any) -> bool:
 
 
 def _has_all(tx: Any, obj: VariableTracker, cls: type, members: tuple) -> bool:
-    look = _asked if _ONE_BY_ONE else _static
+    look = _asked if VERSION.asks_protocol_members else _static
     for name, is_method in members:
         found = look(tx, obj, cls, name)
         if is_method and found is not MISSING:

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from ..bytecode.flow import NO_FALLTHROUGH
+from ..bytecode.flow import reachable
 from ..interp.frame import instructions_of
 from ..interp.regions import known_trackers
 from ..interp.state import GlobalScope, realize
@@ -111,22 +111,8 @@ class _Walk:
 
 def _stores_ahead(frame: Any, name: str) -> bool:
     """Whether the rest of a frame that waits for the current call may store the variable."""
-    todo, seen = [frame.ip, frame.inst.index], set()
-    while todo:
-        index = todo.pop()
-        while index < len(frame.instructions) and index not in seen:
-            seen.add(index)
-            inst = frame.instructions[index]
-            if inst.op in _STORES and inst.arg == name:
-                return True
-            if inst.handler is not None:
-                todo.append(inst.handler.target.index)
-            if inst.target is not None:
-                todo.append(inst.target.index)
-            if inst.op in NO_FALLTHROUGH:
-                break
-            index += 1
-    return False
+    ahead = (frame.instructions[index] for index in reachable(frame.instructions, [frame.ip, frame.inst.index]))
+    return any(inst.op in _STORES and inst.arg == name for inst in ahead)
 
 
 def _stores(code: types.CodeType, name: str) -> bool:

@@ -6,7 +6,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from ..ir import Instruction
-from .running import BLOCK_STACK, NAME
+from .running import ASKED_PROTOCOLS, BLOCK_STACK, NAME
 
 if BLOCK_STACK:
     from .py310 import assemble, canonical, name_code, qualname
@@ -30,6 +30,7 @@ class Version:
     name = NAME
     hides = not BLOCK_STACK  # a frame that is in front of its code's RESUME
     keeps_tracebacks = BLOCK_STACK  # beside the exceptions that are handled, not in them: raised again, they have those again
+    asks_protocol_members = ASKED_PROTOCOLS  # isinstance() with a protocol calls getattr(), and looks at data members first
 
     def decode(self, code: CodeType) -> list[Instruction]:
         return canonical(code)

@@ -26,6 +26,7 @@ if not _native.in_main_interpreter():
 
 NAME = f"{sys.version_info.major}.{sys.version_info.minor}"
 BLOCK_STACK = sys.version_info < (3, 11)  # instead of a table of handlers; `py310` has a decoder and an encoder of its own
+ASKED_PROTOCOLS = sys.version_info < (3, 12)  # see Version.asks_protocol_members
 
 FEATURES: Any
 if sys.version_info >= (3, 13):
@@ -35,4 +36,4 @@ elif sys.version_info >= (3, 12):
 elif not BLOCK_STACK:
     from .py311 import FEATURES
 
-__all__ = ["BLOCK_STACK", "FEATURES", "NAME", "SUPPORTED"]
+__all__ = ["ASKED_PROTOCOLS", "BLOCK_STACK", "FEATURES", "NAME", "SUPPORTED"]
