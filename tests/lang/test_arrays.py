@@ -221,6 +221,14 @@ def test_results_own_their_memory():
     assert a.tolist() == [[2.0, 2.0, 2.0], [2.0, 2.0, 2.0], [0.0, 0.0, 0.0]]
 
 
+@differential(lambda: (np.arange(6.0), torch.arange(4.0)))
+def test_the_base_of_a_view_is_an_array(a, x):
+    part, made, direct = a[1:3], a + 1, x.numpy()
+    row, same = made[1:], torch.from_numpy(made)
+    framegraft.graph_break()
+    return type(part.base), type(row.base), type(direct.base), type(direct[1:].base), same * 2
+
+
 def test_no_loop_over_a_librarys_own_code():
     """NumPy's functions in Python are called, and not captured."""
     counts = []

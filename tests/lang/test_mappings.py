@@ -5,6 +5,8 @@ import types
 
 import torch
 
+import framegraft
+
 from .differential import differential
 
 
@@ -117,3 +119,22 @@ def test_proxy_of_a_class_with_methods_of_its_own(x, d):
         view = types.MappingProxyType(inner)
         seen.append((len(view), "z" in view, view.get("z"), list(view), view["a"] if "a" in inner else None))
     return seen, x + 1
+
+
+@differential(lambda: (torch.ones(2), {("a", "to", "b"): 2, ("a", 1, None): 3, "c": 4}), graphs=1)
+def test_entries_under_tuples(x, d):
+    made = {}
+    for key, factor in d.items():
+        x = x * factor + len(key)
+        made[key] = x
+    return made, list(d), ("a", "to", "b") in d, d["a", 1, None], next(iter(d)) is next(iter(d.keys()))
+
+
+def test_entries_under_tuples_that_are_equal_and_not_alike():
+    def f(x, d):
+        return x + 1, [key[0] for key in d]
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    for key in (1, True, 1.0, 0.0, -0.0, 1):
+        d = {(key, "a"): 2}
+        assert repr(compiled(torch.ones(2), d)) == repr(f(torch.ones(2), d))

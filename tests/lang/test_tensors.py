@@ -197,6 +197,15 @@ def test_complex(x, c):
     return z, z.real, z.conj(), z.abs(), torch.view_as_real(z), z.conj() * 1
 
 
+@differential(lambda: (torch.eye(3).to_sparse(), torch.eye(3).requires_grad_().to_sparse()))
+def test_values_of_a_sparse_tensor_are_a_view_of_it(s, t):
+    values, others = s.values(), t.values()
+    torch._C._get_tracing_state()
+    doubled, sum_of_others = values * 2, others.sum() + s.indices().sum()
+    values.mul_(3)
+    return doubled, values + 1, sum_of_others, s.to_dense()
+
+
 @differential(lambda: (torch.eye(3).to_sparse(), torch.arange(3.0)))
 def test_sparse(s, x):
     return torch.sparse.mm(s, x[:, None]), s.to_dense() + x, s.is_sparse

@@ -388,3 +388,21 @@ def test_a_compiler_fails_on_a_float_that_changes():
         f(x, base).sum().backward()
         captured(y, base).sum().backward()
         torch.testing.assert_close(y.grad, x.grad, rtol=0, atol=0)
+
+
+def test_a_batch_norm_in_eval_mode_writes_to_nothing():
+    """What writes to its inputs cannot run again, and breaks the graph where the program may catch its errors."""
+    norm = torch.nn.BatchNorm1d(4).eval()
+
+    def f(x, index):
+        try:
+            return norm(x).index_select(0, index)
+        except IndexError:
+            return x
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    with torch.no_grad():
+        for rows in (3, 5, 7):
+            x = torch.randn(rows, 4)
+            for index in (torch.tensor([0, 2]), torch.tensor([9])):
+                assert torch.equal(compiled(x, index), f(x, index))

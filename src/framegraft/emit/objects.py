@@ -61,6 +61,9 @@ def _array(cg: Codegen, t: ArrayVariable) -> None:
         cg.op("LOAD_ATTR", "copy")
         cg.op("LOAD_CONST", "K")
         cg.call(1)
+    elif t.fresh or t.root is not t:  # its base is an array, too, and only that of Tensor.numpy() a tensor
+        cg.op("LOAD_CONST", ...)
+        cg.emit(instr("APPLY", (operator.getitem, 2)))
     cg.store_temp(t)
 
 

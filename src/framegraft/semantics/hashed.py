@@ -204,7 +204,8 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
             tracker: VariableTracker = constant(key)
         else:
             tracker = realize(LazyVariable(key, d.source.child("MAPKEYAT", index)), tx.state)
-            if hash_key(tx, tracker) is not key:
+            hashed = hash_key(tx, tracker)
+            if hashed is not key and not (type(key) is tuple and hashed == key and _is_plain_key(key)):  # its items are guarded
                 raise GraphBreak("unsupported_iterator", f"a dict with a {type(key).__name__} as a key")
         items[key] = (tracker, value)
         d.fetched[key] = value

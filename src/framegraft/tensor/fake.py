@@ -106,7 +106,8 @@ class CaptureMode(FakeTensorMode):
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
         self.expanded: set[int] = set()  # the storages of inputs that have several elements in one place
-        self.written: set[int] = set()  # the storages that operations write to; `x.data.add_(1)` does not count up x's version
+        # The storages that operations write to, for `x.data.add_(1)` does not count up x's version; kept, so that no other takes their place.
+        self.written: dict[int, Any] = {}
 
     def __enter__(self) -> CaptureMode:
         """As torch's, without the flags that only torch.compile and modes of other kinds ask for."""
@@ -141,7 +142,7 @@ class CaptureMode(FakeTensorMode):
         if writing is None:
             writing = _WRITING[func] = _kind_of(func), _written_by(func)
         kind, written = writing
-        if written:
+        if written and not _reads_statistics(func, args, named):
             self._note_written(written, args, named)
         if kind:
             self._check_written(args[0])
@@ -160,7 +161,8 @@ class CaptureMode(FakeTensorMode):
             value = args[index] if index < len(args) else kwargs.get(name)
             for target in value if isinstance(value, (list, tuple)) else (value,):
                 if type(target) is FakeTensor and target.layout is torch.strided:
-                    self.written.add(target.untyped_storage()._cdata)
+                    storage = target.untyped_storage()
+                    self.written[storage._cdata] = storage
 
     def _check_written(self, target: Any) -> None:
         """Kernels refuse most writes to tensors that have several elements in one place; compilers write to a copy, or to all of it."""
@@ -211,6 +213,14 @@ def _kind_of(func: Any) -> str:
 
 def _written_by(func: Any) -> tuple[tuple[int, str], ...]:
     return tuple((i, a.name) for i, a in enumerate(func._schema.arguments) if a.alias_info is not None and a.alias_info.is_write)
+
+
+def _reads_statistics(func: Any, args: tuple, kwargs: dict) -> bool:
+    """Whether this is a batch norm in eval mode: its schema says that it writes to its statistics, which only training does."""
+    return func is _BATCH_NORM and not (args[5] if len(args) > 5 else kwargs["training"])
+
+
+_BATCH_NORM = torch.ops.aten._native_batch_norm_legit.default
 
 
 def _drops_nothing(func: Any, args: tuple, kwargs: dict) -> bool:
@@ -302,6 +312,8 @@ def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: t
 
 def _fake_view(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     """Views share requires_grad and version with their base, so they must be views of one fake base, too."""
+    if tensor._base.layout is not torch.strided:  # type: ignore[union-attr] - values() of a sparse tensor: as if they were no view
+        return _fake_base(mode, tensor, extents)
     base: Any = to_fake(mode, tensor._base)  # type: ignore[arg-type]
     if base.dtype != tensor.dtype or base.is_conj() != tensor.is_conj() or base.is_neg() != tensor.is_neg():
         return _fake_base(mode, tensor, extents)  # view_as_real, view(dtype), conj(): as if it were no view
