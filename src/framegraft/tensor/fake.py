@@ -106,7 +106,7 @@ class CaptureMode(FakeTensorMode):
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
         self.expanded: set[int] = set()  # the storages of inputs that have several elements in one place
-        # The storages that operations write to, for `x.data.add_(1)` does not count up x's version; kept, so that no other takes their place.
+        # The storages that operations write to: `x.data.add_(1)` does not count up x's version. Kept, so that no other takes their place.
         self.written: dict[int, Any] = {}
 
     def __enter__(self) -> CaptureMode:
