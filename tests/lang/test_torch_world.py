@@ -128,6 +128,45 @@ def test_marks_of_torch_compiler(x, y):
     return left_alone(x) + taken_whole(y) * number(), torch.compiler.is_exporting()
 
 
+@torch.compiler.assume_constant_result
+def refused(number):
+    raise LookupError(number)
+
+
+@differential(two)
+def test_an_error_of_a_function_whose_result_is_taken_as_constant(x, y):
+    try:
+        return refused(3)
+    except LookupError as error:
+        return x + y, error.args
+
+
+@differential(lambda: (*two(), [2, 1]), graphs=1)
+def test_shapes_that_are_broadcast(x, y, given):
+    *front, last = x.shape
+    shapes = [torch.broadcast_shapes(x.shape[:1], front), torch.broadcast_shapes(given, (last,), 1)]
+    for wrong in ((2,), (3,)), ({}, (2,)), ((2,), [None]):
+        try:
+            shapes.append(torch.broadcast_shapes(*wrong))
+        except (RuntimeError, TypeError) as error:
+            shapes.append((type(error), error.args))
+    return x * y, shapes
+
+
+@differential(two)
+def test_queries_of_what_torch_does_not_know(x, y):
+    told = []
+    try:
+        torch.promote_types(torch.float32, 3)
+    except TypeError as error:
+        told.append(error.args)
+    try:
+        torch.get_autocast_dtype("unknown")
+    except RuntimeError as error:
+        told.append(error.args)
+    return x * y, told
+
+
 @differential(two)
 def test_collate(x, y):
     batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=1)
