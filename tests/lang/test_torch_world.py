@@ -240,3 +240,20 @@ def test_no_words_of_torch_on_errors_that_are_caught(caplog):
 
     assert framegraft.compile(f, backend="eager")(torch.ones(2, 3)).sum() == 12
     assert not caplog.records
+
+
+class Covered(torch.distributions.MultivariateNormal):
+    @torch.distributions.utils.lazy_property
+    def covariance_matrix(self):
+        return super().covariance_matrix
+
+
+@differential(two)
+def test_a_lazy_property_that_asks_the_one_it_overrides(x, y):
+    made = Covered(torch.zeros(2), precision_matrix=torch.eye(2) * 2)
+    return x * y, made.covariance_matrix + 1, made.covariance_matrix is made.covariance_matrix
+
+
+@differential(lambda: (*two(), Covered(torch.zeros(2), precision_matrix=torch.eye(2) * 2)), graphs=1)
+def test_a_lazy_property_from_outside_that_asks_the_one_it_overrides(x, y, given):
+    return x * y, given.covariance_matrix + 1
