@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import operator
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -156,6 +157,8 @@ class OutputGraph:
         self.call_count += 1
         if self.body is not None:
             args, kwargs = torch.fx.map_arg((args, kwargs), self.body.own)  # type: ignore[assignment]
+        if target is operator.pow and repr(args[0]).startswith("-"):
+            target = torch.pow  # torch.fx would write -1 ** x, which is -(1 ** x)
         graph = self.graph
         name = self._names.get(target)
         if name is None:
