@@ -257,3 +257,14 @@ def test_a_lazy_property_that_asks_the_one_it_overrides(x, y):
 @differential(lambda: (*two(), Covered(torch.zeros(2), precision_matrix=torch.eye(2) * 2)), graphs=1)
 def test_a_lazy_property_from_outside_that_asks_the_one_it_overrides(x, y, given):
     return x * y, given.covariance_matrix + 1
+
+
+@differential(lambda: (*two(), torch.Size([2, 2])), graphs=1)
+def test_new_tensors_of_a_size(x, y, size):
+    made = [x.new(x.shape).fill_(1), x.new(size).zero_(), x.new((2, 2)), x.new([3.0]), x.new(3).zero_(), x.new(x.shape + (1,)).fill_(2)]
+    return x * y, made, torch.distributions.Laplace(x, y.exp()).rsample()
+
+
+@differential(two)
+def test_a_new_tensor_without_dimensions(x, y):
+    return x * y, x.new(torch.Size([])).fill_(1), x.new(()), x.new(x.shape[2:]).fill_(3)

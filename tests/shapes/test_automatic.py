@@ -388,3 +388,10 @@ def test_a_compiler_fails_on_a_float_that_changes():
         f(x, base).sum().backward()
         captured(y, base).sum().backward()
         torch.testing.assert_close(y.grad, x.grad, rtol=0, atol=0)
+
+
+def test_new_tensors_of_sizes_that_change():
+    def f(x):
+        return x.new(x.shape).fill_(1) + x, x.new(x.shape[1:]).fill_(2), x.new(x.size() + (2,)).zero_()
+
+    assert run(f, matrices((2, 3), (4, 3), (5, 7), (2, 9)), dynamic=True) == [1, 1, 1, 1]
