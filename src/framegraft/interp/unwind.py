@@ -189,6 +189,11 @@ def _exit_of(frame: Tx, handler: ExceptionHandler) -> VariableTracker | None:
     return frame.stack[handler.depth - 1] if 0 < handler.depth <= len(frame.stack) else None
 
 
+def is_covered(frame: Tx) -> bool:
+    """Whether an error of the current instruction would meet a handler of the program, or the exit of a ``with``."""
+    return next(_handlers(frame), None) is not None
+
+
 def catches(frame: Tx) -> bool:
     """Whether a handler of the program covers the current instruction, or the exit of a ``with`` that may mind an exception."""
     return any(not leaves or (leave := _exit_of(frame, handler)) is None or may_mind(leave)
