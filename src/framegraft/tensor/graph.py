@@ -57,6 +57,8 @@ class OutputGraph:
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
         self.modes = Modes()  # at frame entry
         self.modes.touched = set()
+        self.outer = self.modes  # what the exits of all `with` blocks that are entered would lead to
+        self.unwound: Modes | None = None  # the same, where an operation may raise
         self.levels = 0  # of forward mode that are open: forward_ad.py
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
