@@ -34,7 +34,11 @@ def evaluated(fn: Any, args: list, kwargs: dict) -> Any:
     """What ``fn`` gives for these arguments, as a constant of the trace."""
     values = [need_constant_deep(a) for a in args]
     named = {k: need_constant_deep(v) for k, v in kwargs.items()}
-    return wrap_constant(fn(*values, **named))
+    try:
+        value = fn(*values, **named)
+    except Exception as error:
+        raise GraphBreak("raised_exception", f"{getattr(fn, '__name__', fn)} raised {type(error).__name__}") from None
+    return wrap_constant(value)
 
 
 @handles(graph_break)

@@ -1,5 +1,7 @@
 """Arithmetic, locals and branches on Python values."""
 
+import operator
+
 import torch
 
 import framegraft
@@ -166,3 +168,10 @@ def test_rounding_numbers_that_change():
     captured = framegraft.compile(rounded, backend="eager")
     for n in (7, 11, 15, 25, -25, 149, 150, -519, 31415, 1.5, 2.5, 14.96, 25.0, -0.05, 1e16):
         assert [repr(v) for v in captured(x, n)[1:]] == [repr(v) for v in rounded(x, n)[1:]], n
+
+
+@differential(lambda: (torch.tensor([0.0, 2.0, 3.0]), torch.tensor([0, 1, 2]), -3), graphs=1)
+def test_negative_numbers_to_the_power_of_a_tensor(x, n, k):
+    told = [(-1) ** n, (-2.5) ** x, k ** n, pow(-1, x), operator.pow(-2, x), (-float("inf")) ** n, (-0.0) ** x, n.__rpow__(-2)]
+    k **= x
+    return told, k, x ** -1, -x ** 2, (-x) ** 2, ~n ** 2, -1 - x, -7 // n.add(1), -7 % n.add(1)

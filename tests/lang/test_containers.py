@@ -271,3 +271,10 @@ def test_classes_in_a_set_from_outside(x):
     found += [type(value) in KINDS for value in (1, x, [])]
     KINDS.discard(list)
     return x + 1, found, len(KINDS), ATOMIC | KINDS == KINDS | ATOMIC, KINDS >= {int}, 1.5 in ATOMIC
+
+
+@differential(lambda: (torch.ones(2), {"b": torch.ones(1), "a": None, "c": {}}), graphs=1)
+def test_sorted_items_of_which_only_the_names_are_compared(x, named):
+    pairs = [("z", x), ("y", x + 1)]
+    pairs.sort(reverse=True)
+    return sorted(named.items()), pairs, sorted([x]), sorted([(x, 1)]), sorted([("n", 2), ("n", 1), ("m", 3)])

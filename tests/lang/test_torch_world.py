@@ -128,6 +128,45 @@ def test_marks_of_torch_compiler(x, y):
     return left_alone(x) + taken_whole(y) * number(), torch.compiler.is_exporting()
 
 
+@torch.compiler.assume_constant_result
+def refused(number):
+    raise LookupError(number)
+
+
+@differential(two)
+def test_an_error_of_a_function_whose_result_is_taken_as_constant(x, y):
+    try:
+        return refused(3)
+    except LookupError as error:
+        return x + y, error.args
+
+
+@differential(lambda: (*two(), [2, 1]), graphs=1)
+def test_shapes_that_are_broadcast(x, y, given):
+    *front, last = x.shape
+    shapes = [torch.broadcast_shapes(x.shape[:1], front), torch.broadcast_shapes(given, (last,), 1)]
+    for wrong in ((2,), (3,)), ({}, (2,)), ((2,), [None]):
+        try:
+            shapes.append(torch.broadcast_shapes(*wrong))
+        except (RuntimeError, TypeError) as error:
+            shapes.append((type(error), error.args))
+    return x * y, shapes
+
+
+@differential(two)
+def test_queries_of_what_torch_does_not_know(x, y):
+    told = []
+    try:
+        torch.promote_types(torch.float32, 3)
+    except TypeError as error:
+        told.append(error.args)
+    try:
+        torch.get_autocast_dtype("unknown")
+    except RuntimeError as error:
+        told.append(error.args)
+    return x * y, told
+
+
 @differential(two)
 def test_collate(x, y):
     batches = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=1)
@@ -201,3 +240,31 @@ def test_no_words_of_torch_on_errors_that_are_caught(caplog):
 
     assert framegraft.compile(f, backend="eager")(torch.ones(2, 3)).sum() == 12
     assert not caplog.records
+
+
+class Covered(torch.distributions.MultivariateNormal):
+    @torch.distributions.utils.lazy_property
+    def covariance_matrix(self):
+        return super().covariance_matrix
+
+
+@differential(two)
+def test_a_lazy_property_that_asks_the_one_it_overrides(x, y):
+    made = Covered(torch.zeros(2), precision_matrix=torch.eye(2) * 2)
+    return x * y, made.covariance_matrix + 1, made.covariance_matrix is made.covariance_matrix
+
+
+@differential(lambda: (*two(), Covered(torch.zeros(2), precision_matrix=torch.eye(2) * 2)), graphs=1)
+def test_a_lazy_property_from_outside_that_asks_the_one_it_overrides(x, y, given):
+    return x * y, given.covariance_matrix + 1
+
+
+@differential(lambda: (*two(), torch.Size([2, 2])), graphs=1)
+def test_new_tensors_of_a_size(x, y, size):
+    made = [x.new(x.shape).fill_(1), x.new(size).zero_(), x.new((2, 2)), x.new([3.0]), x.new(3).zero_(), x.new(x.shape + (1,)).fill_(2)]
+    return x * y, made, torch.distributions.Laplace(x, y.exp()).rsample()
+
+
+@differential(two)
+def test_a_new_tensor_without_dimensions(x, y):
+    return x * y, x.new(torch.Size([])).fill_(1), x.new(()), x.new(x.shape[2:]).fill_(3)

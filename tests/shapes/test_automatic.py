@@ -406,3 +406,10 @@ def test_a_batch_norm_in_eval_mode_writes_to_nothing():
             x = torch.randn(rows, 4)
             for index in (torch.tensor([0, 2]), torch.tensor([9])):
                 assert torch.equal(compiled(x, index), f(x, index))
+
+
+def test_new_tensors_of_sizes_that_change():
+    def f(x):
+        return x.new(x.shape).fill_(1) + x, x.new(x.shape[1:]).fill_(2), x.new(x.size() + (2,)).zero_()
+
+    assert run(f, matrices((2, 3), (4, 3), (5, 7), (2, 9)), dynamic=True) == [1, 1, 1, 1]

@@ -589,3 +589,40 @@ def test_traceback_of_a_caught_exception(C):
     a = c(X())
     k[0] = 3
     return a, c(X())
+
+
+class Times:
+    """A descriptor whose own attribute counts."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def __get__(self, obj, owner):
+        return self.k * len(owner.__name__)
+
+
+class Under:
+    times, items = Times(2), [1, 2]
+
+
+class Over(Under):
+    times, items = Times(2), [1, 2]
+
+    def of_instance(self, x):
+        return x * super().times + sum(super().items)
+
+    @classmethod
+    def of_class(cls, x):
+        return x * super().times + sum(super().items)
+
+
+@probe
+def test_what_super_finds_changes_inside(C):
+    found, told = [C(Over().of_instance), C(Over.of_class)], []
+    before = vars(Under)["times"].k, list(Under.items)
+    for k, more in (2, []), (3, []), (3, [4]):
+        vars(Under)["times"].k = k
+        Under.items.extend(more)
+        told.append([f(X()) for f in found])
+    vars(Under)["times"].k, Under.items[:] = before
+    return told

@@ -1,6 +1,9 @@
 """AOTAutograd without a compiler behind it: functional forward and backward graphs, run by the interpreter of torch.
 
 They tell whether a fault is in AOTAutograd or in what comes after, and they are the quickest way to capture training.
+
+What a functional graph writes to its inputs it writes at its end. Where it fails before, the graph runs as it was captured: it
+fails at the same operation, behind the writes that eager mode has done by then.
 """
 
 from __future__ import annotations
@@ -8,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
@@ -15,8 +19,9 @@ from torch.fx import GraphModule
 
 from .eager import warn_ignored
 from .parts import compile_parts
-from .tracing import backend_context, symbolic_inputs
+from .tracing import backend_context, own_copy, symbolic_inputs
 from .twice import twice_differentiable
+from .unused import written_tensor
 
 
 def boxed_nop(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
@@ -36,7 +41,9 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
 
     def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         with backend_context(part):
-            return twice_differentiable(aot_module_simplified(part, symbolic_inputs(part, inputs), **settings), part)
+            compiled = twice_differentiable(aot_module_simplified(part, symbolic_inputs(part, inputs), **settings), part)
+        writes_at_its_end = settings["inference_compiler"] is forward is boxed_nop
+        return _Writing(compiled, part) if writes_at_its_end and any(map(written_tensor, part.graph.nodes)) else compiled
 
     return compile_parts(gm, example_inputs, one)
 
@@ -61,3 +68,29 @@ def aot_eager(
         bw_compiler=bw_compiler,
         partition_fn=min_cut_rematerialization_partition,
     )
+
+
+class _Writing:
+    """A compiled graph that writes to its inputs, at its end."""
+
+    def __init__(self, compiled: Callable[..., Any], gm: GraphModule) -> None:
+        self._compiled = compiled
+        self._captured = own_copy(gm).forward
+        self._random = "random" in gm.meta.get("unrepeatable", "")
+
+    def __call__(self, *inputs: Any) -> Any:
+        counted = tuple(i for i in inputs if isinstance(i, torch.Tensor) and not i.is_inference())
+        versions = tuple(t._version for t in counted)
+        random = torch.get_rng_state() if self._random else None
+        try:
+            return self._compiled(*inputs)
+        except Exception as error:
+            failure = error
+        try:
+            torch._C._autograd._unsafe_set_version_counter(counted, versions)  # type: ignore[attr-defined]  # AOTAutograd counts first
+            if random is not None:
+                torch.set_rng_state(random)
+            self._captured(*inputs)
+            raise failure  # of the compiled graph alone
+        finally:
+            del failure  # a frame of its own traceback holds it

@@ -22,6 +22,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from .. import config
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
+from .unused import with_unused, without_unused, written_tensor
 
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
@@ -32,6 +33,12 @@ _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 
 def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
     """``compile_one`` of the graph, or of each of its parts."""
+    extended, unused = with_unused(gm)
+    compiled = _compile_parts(extended, example_inputs, compile_one)
+    return without_unused(compiled, unused) if unused else compiled
+
+
+def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
     labels = _labels(gm)
     starts = _bucket_starts(gm, example_inputs) if config.split_ddp_graphs else set()
     runs = _runs(gm, labels, starts)
@@ -162,24 +169,10 @@ def _separable(runs: list[_Run]) -> bool:
             crossing = used in part and part[used] != mine
             if crossing and not isinstance(_value(used), (torch.Tensor, torch.SymInt)):
                 return False
-        written = _written(node)
+        written = written_tensor(node)
         if written is not None and (written.op != "placeholder" or any(part.get(user) != mine for user in written.users)):
             return False
     return True
-
-
-def _written(node: Node) -> Node | None:
-    """The tensor that an operation changes in place."""
-    name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
-    inplace = name.endswith("_") and not name.endswith("__") or node.target is operator.setitem or (
-        getattr(node.target, "__module__", "") == "_operator" and name.startswith("i") and name[1:] in _INPLACE)
-    if not inplace and node.kwargs.get("out") is None:
-        return None
-    first = node.kwargs.get("out") or node.args[0]
-    return first if isinstance(first, Node) else node
-
-
-_INPLACE = frozenset(("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"))
 
 
 def _in_modes(fn: Callable[..., Any], modes: tuple[bool, ...]) -> Callable[..., Any]:

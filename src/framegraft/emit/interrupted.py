@@ -76,7 +76,7 @@ class Interrupted(Segment):
             self._run_instruction(parts[0], inst)
         else:
             self._run_frames(parts)
-        self._rescue(self.state.graph.modes)
+        self._rescue()
 
     def _wanted(self, frame: Any) -> set[str]:
         """Locals that the rest of the frame may look at."""

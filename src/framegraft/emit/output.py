@@ -16,7 +16,6 @@ from ..model.source import Source, instr
 from ..model.value import NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
 from ..semantics import iteration
 from ..tensor import devices
-from ..tensor.modes import Modes
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
@@ -53,9 +52,7 @@ class Segment:
         if self.runs_anew and self.state.graph.mode.random:
             self.forwards = False  # it keeps the generator's state, too
         self.cg.op("RETURN_VALUE")
-        left = Modes()  # a frame that returns has left its `with` blocks, as one that raises has
-        left.level, left.touched = self.state.graph.modes.level, self.state.graph.modes.touched
-        self._rescue(left)
+        self._rescue()
 
     @cached_property
     def passages(self) -> Passages:
@@ -232,12 +229,12 @@ class Segment:
         else:
             cg.op("POP_TOP")
 
-    def _rescue(self, unwound: Modes) -> None:
+    def _rescue(self) -> None:
         """Where the graph fails and nothing has happened yet, the frame runs anew as it was written.
 
         So an operation's error comes from the user's line, meets the user's handlers and finds the side effects before it.
-        Where the graph cannot run twice, its error is told the line that it comes from, and torch's switches are set to
-        ``unwound``.
+        Where the graph cannot run twice, its error is told the line that it comes from, and torch's switches are set to what they
+        are once the frame has left its ``with`` blocks.
         """
         state, cg, root = self.state, self.cg, self.root
         if self.graph_call is None or not (state.graph.may_raise or state.caught or state.graph.switches or state.released):
@@ -254,6 +251,8 @@ class Segment:
             cg.call(2 + len(state.released))
             cg.op("POP_TOP")
         if not self.runs_anew:
+            unwound = state.graph.unwound or state.graph.outer
+            unwound.level, unwound.touched = state.graph.modes.level, state.graph.modes.touched
             self.rescue = (rescue.raise_on, unwound)
             cg.load_object(rescue.raise_on)
             self._hand_over_failure()

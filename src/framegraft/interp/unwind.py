@@ -18,10 +18,10 @@ from ..model.value import (
     constant,
 )
 from ..semantics import core, lookup
+from .exits import may_mind
 from .frame import InstructionTranslator as Tx
 from .frame import rule
 from .state import realize, set_context, user_error
-from .swallowing import may_swallow
 from .words import no_manager
 
 
@@ -168,7 +168,8 @@ def cleanup_throw(tx: Tx, inst: Instruction) -> None:
 def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
     """The handlers that an error of the current instruction would meet, innermost first; of each, whether it is the exit of a ``with``.
 
-    What the compiler puts behind every handler, to restore the exception that was handled before, is no handler of the program.
+    What the compiler puts behind every handler, to restore the exception that was handled before, is no handler of the program; nor is
+    what makes a RuntimeError of a generator's StopIteration.
     """
     handler, instructions = frame.inst.handler, frame.instructions
     while handler is not None:
@@ -176,6 +177,8 @@ def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
         ops = [inst.op for inst in instructions[start : start + 3]]
         if ops == ["COPY", "POP_EXCEPT", "RERAISE"]:
             handler = instructions[start + 2].handler
+        elif ops[:2] == ["CALL_INTRINSIC_1", "RERAISE"]:
+            handler = instructions[start + 1].handler
         else:
             yield handler, ops[1:2] == ["WITH_EXCEPT_START"]
             handler = instructions[start + 1].handler
@@ -186,9 +189,14 @@ def _exit_of(frame: Tx, handler: ExceptionHandler) -> VariableTracker | None:
     return frame.stack[handler.depth - 1] if 0 < handler.depth <= len(frame.stack) else None
 
 
+def is_covered(frame: Tx) -> bool:
+    """Whether an error of the current instruction would meet a handler of the program, or the exit of a ``with``."""
+    return next(_handlers(frame), None) is not None
+
+
 def catches(frame: Tx) -> bool:
-    """Whether a handler of the program covers the current instruction, or the exit of a ``with`` that may end an exception."""
-    return any(not leaves or (leave := _exit_of(frame, handler)) is None or may_swallow(leave)
+    """Whether a handler of the program covers the current instruction, or the exit of a ``with`` that may mind an exception."""
+    return any(not leaves or (leave := _exit_of(frame, handler)) is None or may_mind(leave)
                for handler, leaves in _handlers(frame))
 
 

@@ -194,7 +194,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
         if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
             return folding.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
         if module == "math" and not kwargs:
-            return folding.fold(value, [constant(_plain(tx, a)) for a in args])
+            return folding.fold(value, [constant(plain_value(tx, a)) for a in args])
     known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
     if known is not None:
         return known(tx, args, kwargs)
@@ -247,7 +247,7 @@ def call_method(
                 return _of_subclass(obj, target) if result is target is not obj else result
     if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:
-            plain = [constant(_plain(tx, a)) for a in args]
+            plain = [constant(plain_value(tx, a)) for a in args]
             named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}
         except GraphBreak:
             plain = None
@@ -274,10 +274,10 @@ def _operator_method(tx: Any, obj: SymbolicVariable, name: str, args: Args) -> V
     return TENSOR.symbolic(tx, fn, [obj, *args])
 
 
-def _plain(tx: Any, tracker: VariableTracker) -> Any:
+def plain_value(tx: Any, tracker: VariableTracker) -> Any:
     """``need_constant_deep``, with lists as new lists: for C functions that only read them, and whose result holds none of it."""
     if type(tracker) is ListVariable:
-        return [_plain(tx, realize(i, tx.state)) for i in tracker.items]
+        return [plain_value(tx, realize(i, tx.state)) for i in tracker.items]
     if isinstance(tracker, (IteratorVariable, CombinedIteratorVariable, GeneratorVariable)):
         raise GraphBreak("untraceable_call", "an iterator where a constant is needed")
     return need_constant_deep(_realize_items(tx, tracker))

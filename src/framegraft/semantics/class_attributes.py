@@ -165,11 +165,11 @@ def super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
                 if isinstance(found, types.ClassMethodDescriptorType):
                     return BuiltinMethodVariable(name, target, found)
                 if not isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
-                    return instances.bind(tx, found, NONE, cls, name, owner=target)
+                    return instances.bind(tx, found, NONE, base, name, owner=target)
             if isinstance(found, types.ClassMethodDescriptorType):
                 raise GraphBreak("unsupported_attribute", f"super().{name}, a class method written in C")
             if isinstance(found, (types.WrapperDescriptorType, types.MethodDescriptorType)):
                 return MethodVariable(wrap_pinned(tx, found), target)
-            return instances.bind(tx, found, target, cls, name)
+            return instances.bind(tx, found, target, base, name, owner=wrap_class(tx, cls))
         lookup.mro_lookup(tx, base, name)
     raise UserRaise(user_error(AttributeError, f"'super' object has no attribute '{name}'"))

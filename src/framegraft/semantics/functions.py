@@ -195,11 +195,23 @@ def sort_items(tx: Any, items: list, kwargs: dict) -> list:
         proxies = [_Compared(tx, k) for k in keys]
         return [items[i] for i in sorted(range(len(items)), key=proxies.__getitem__, reverse=reverse)]
     try:
-        ranks = [core.need_constant_deep(k) for k in keys]
+        ranks = _ranks(tx, keys)
         order = sorted(range(len(items)), key=ranks.__getitem__, reverse=reverse)
     except TypeError as error:
         raise UserRaise(user_error(TypeError, *error.args)) from None
     return [items[i] for i in order]
+
+
+def _ranks(tx: Any, keys: list[VariableTracker]) -> list:
+    """Python values that are in the same order as the keys."""
+    if len(keys) < 2:
+        return [None] * len(keys)  # nothing is compared
+    if all(isinstance(k, TupleVariable) and k.items for k in keys):
+        # tuples with different first items are compared by these alone: sorted(named.items()) looks at no value
+        first = [calls.plain_value(tx, realize(k.items[0], tx.state)) for k in keys]  # type: ignore[attr-defined]
+        if all(type(f) is str for f in first) and len(set(first)) == len(first):
+            return first
+    return [core.need_constant_deep(k) for k in keys]
 
 
 def _compares_in_python(tx: Any, key: VariableTracker) -> bool:

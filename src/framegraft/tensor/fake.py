@@ -143,11 +143,7 @@ class CaptureMode(FakeTensorMode):
             writing = _WRITING[func] = _kind_of(func), _written_by(func)
         kind, written = writing
         if written and not _reads_statistics(func, args, named):
-            self._note_written(written, args, named)
-        if kind:
-            self._check_written(args[0])
-        elif "out" in named:
-            self._check_written(named["out"])
+            self._note_written(written, args, named, kind or "out" in named)
         known = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
         if known is not NotImplemented:
             return known
@@ -156,19 +152,18 @@ class CaptureMode(FakeTensorMode):
             self.random = not _drops_nothing(func, args, named)
         return self._in_place(kind, func, classes, args, named) if kind else self.dispatch(func, classes, args, named)
 
-    def _note_written(self, written: tuple, args: tuple, kwargs: dict) -> None:
+    def _note_written(self, written: tuple, args: tuple, kwargs: dict, in_place: Any) -> None:
+        """Kernels refuse most writes to tensors that have several elements in one place; compilers write to a copy, or to all of it."""
         for index, name in written:
             value = args[index] if index < len(args) else kwargs.get(name)
             for target in value if isinstance(value, (list, tuple)) else (value,):
-                if type(target) is FakeTensor and target.layout is torch.strided:
+                if type(target) is not FakeTensor:
+                    continue
+                if in_place and (is_expanded(target) or self.expanded and target.untyped_storage()._cdata in self.expanded):
+                    raise RuntimeError("a write to a tensor that has several elements in one place of memory")
+                if target.layout is torch.strided:
                     storage = target.untyped_storage()
                     self.written[storage._cdata] = storage
-
-    def _check_written(self, target: Any) -> None:
-        """Kernels refuse most writes to tensors that have several elements in one place; compilers write to a copy, or to all of it."""
-        if type(target) is FakeTensor and (
-                is_expanded(target) or self.expanded and target.untyped_storage()._cdata in self.expanded):
-            raise RuntimeError("a write to a tensor that has several elements in one place of memory")
 
     def _in_place(self, kind: str, func: Any, classes: Any, args: tuple, kwargs: dict) -> Any:
         """As torch's, but a tensor keeps its shape: torch's decompositions let a fake one grow where a real one raises."""

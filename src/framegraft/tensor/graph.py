@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import operator
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -56,6 +57,8 @@ class OutputGraph:
         self.may_raise = False  # an operation fails or not depending on the values in its tensors
         self.modes = Modes()  # at frame entry
         self.modes.touched = set()
+        self.outer = self.modes  # what the exits of all `with` blocks that are entered would lead to
+        self.unwound: Modes | None = None  # the same, where an operation may raise
         self.levels = 0  # of forward mode that are open: forward_ad.py
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
@@ -156,6 +159,8 @@ class OutputGraph:
         self.call_count += 1
         if self.body is not None:
             args, kwargs = torch.fx.map_arg((args, kwargs), self.body.own)  # type: ignore[assignment]
+        if target is operator.pow and repr(args[0]).startswith("-"):
+            target = torch.pow  # torch.fx would write -1 ** x, which is -(1 ** x)
         graph = self.graph
         name = self._names.get(target)
         if name is None:

@@ -17,6 +17,7 @@ import torch
 import torch.autograd.forward_ad as forward_ad
 
 from ..errors import GraphBreak
+from ..interp.unwind import is_covered
 from ..model.dispatch import handles
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
 from ..semantics.wrapping import wrap_pinned
@@ -200,6 +201,28 @@ def switch_node(tx: Any, fn: Any, args: tuple) -> None:
     tx.state.dirty += 1
 
 
+def switch(tx: Any, fn: Any, args: tuple) -> None:
+    """``fn(*args)``, which sets a switch, in the trace and in the graph."""
+    switch_node(tx, fn, args)
+    fn(*args)
+    if not any(map(_is_undone, tx.state.frames)):
+        tx.state.graph.outer = Modes()
+
+
+def _is_undone(frame: Any) -> bool:
+    """Whether what happens now is undone by the exit of a block, as far as the frame is concerned."""
+    return is_covered(frame) or "BEFORE_WITH" in (frame.inst.op, frame.instructions[frame.ip].op)  # with set_grad_enabled(False)
+
+
+def note_modes(state: Any) -> bool:
+    """Put down which modes an operation that may raise leaves behind it. False where an earlier one leaves others."""
+    graph = state.graph
+    if graph.switches and not any(map(is_covered, state.frames)):
+        graph.outer = Modes()
+    graph.unwound = graph.unwound or graph.outer
+    return graph.unwound.values == graph.outer.values
+
+
 def _plain(args: list, kwargs: dict, name: str) -> tuple:
     if kwargs or not all(isinstance(a, ConstantVariable) for a in args):
         raise GraphBreak("untraceable_call", f"{name} of something other than constants")
@@ -210,18 +233,16 @@ def _plain(args: list, kwargs: dict, name: str) -> tuple:
 def set_grad_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     mode, = _plain(args, kwargs, "set_grad_enabled")
     if torch.is_grad_enabled() != mode:
-        switch_node(tx, torch._C._set_grad_enabled, (mode,))
-        torch._C._set_grad_enabled(mode)
+        switch(tx, torch._C._set_grad_enabled, (mode,))
     return NONE
 
 
 def _switch(setter: Any, getter: Any) -> None:
     @handles(setter)
-    def switch(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    def handler(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         values = _plain(args, kwargs, setter.__name__)
         if getter(*values[:-1]) != values[-1]:
-            switch_node(tx, setter, values)
-            setter(*values)
+            switch(tx, setter, values)
         return NONE
 
 
@@ -234,15 +255,14 @@ for _setter, _getter in _SDP:
 
 def _set_asked(setter: Any, getter: Any) -> None:
     @handles(setter)
-    def switch(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    def handler(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         values = _plain([*args, *kwargs.values()], {}, setter.__name__)
         if kwargs.keys() - {"check_nan"}:
             raise GraphBreak("untraceable_call", f"{setter.__name__} with keywords")
         if setter is torch.set_anomaly_enabled and len(values) == 1:
             values = (*values, True)
         if getter() != values:
-            switch_node(tx, setter, values)
-            setter(*values)
+            switch(tx, setter, values)
         return NONE
 
 

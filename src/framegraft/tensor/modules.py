@@ -17,7 +17,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import hashed, instances, storing
+from ..semantics import calls, folding, hashed, instances, storing
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -87,10 +87,9 @@ def _state_query(*functions: Any) -> None:
     for fn in functions:
 
         def answer(tx: Any, args: list, kwargs: dict, fn: Any = fn) -> VariableTracker:
-            plain = [a.value for a in args if isinstance(a, ConstantVariable)]
-            if len(plain) != len(args) or kwargs:
+            if kwargs or not all(isinstance(a, ConstantVariable) for a in args):
                 raise GraphBreak("untraceable_call", fn.__name__)
-            return constant(fn(*plain))
+            return folding.fold(fn, args)
 
         handles(fn)(answer)
 
@@ -114,5 +113,6 @@ def log_api_usage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(torch.broadcast_shapes)
 def broadcast_shapes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    shapes = [hashed.hash_key(tx, a) for a in args]
-    return constant(torch.broadcast_shapes(*shapes))
+    if kwargs:
+        raise GraphBreak("untraceable_call", "broadcast_shapes with names")
+    return folding.fold(torch.broadcast_shapes, [constant(calls.plain_value(tx, realize(a, tx.state))) for a in args])

@@ -29,6 +29,7 @@ from ..model.value import (
 from ..semantics import making, members
 from . import indexing, numpy, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
+from .modes import note_modes
 
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
 
@@ -189,10 +190,10 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
     caught = caught_at(state)
     state.graph.may_raise |= raises
     state.caught |= caught > 0
-    if raises and (caught or any(map(must_leave, state.frames))):
+    if raises and (not note_modes(state) or caught or any(map(must_leave, state.frames))):
         state.rescued = True
         if not state.rescue:
-            raise GraphBreak("untraceable_call", f"{name} may raise, inside a block that handles or undoes")
+            raise GraphBreak("untraceable_call", f"{name} may raise, inside a block that handles or undoes, or between two modes")
     return caught
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,

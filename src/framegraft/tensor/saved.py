@@ -15,7 +15,7 @@ from ..errors import GraphBreak
 from ..interp.state import constant_value, realize
 from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, VariableTracker, constant
-from .modes import guard_answer, hooks_disabled, set_hooks_disabled, switch_node
+from .modes import guard_answer, hooks_disabled, set_hooks_disabled, switch
 from .running import note_errors
 
 _autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
@@ -39,14 +39,12 @@ def disable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("unsupported_context", "saved tensors' hooks disabled with something other than a message")
     note_errors(tx.state, "disable_saved_tensors_hooks", raises=True)  # where somebody has pushed some
     _guard(tx)
-    switch_node(tx, set_hooks_disabled, (message,))
-    set_hooks_disabled(message)
+    switch(tx, set_hooks_disabled, (message,))
     return NONE
 
 
 @handles(_autograd._saved_tensors_hooks_enable)
 def enable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     _guard(tx)
-    switch_node(tx, set_hooks_disabled, (None,))
-    set_hooks_disabled(None)
+    switch(tx, set_hooks_disabled, (None,))
     return NONE

@@ -367,11 +367,21 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     if name == "__getitem__":
         return run_node(tx, "call_function", operator.getitem, [obj, *args], kwargs)
     _user_operator(tx, name, args)
+    if name == "new" and len(args) == 1 and realize(args[0], tx.state).python_type() is torch.Size:
+        args = _sizes_alone(tx, args[0])
     if kwargs and name in REWRITTEN:
         other = REWRITTEN[name](tx, name, [obj, *args], kwargs)
         if other is not None:
             name, args, kwargs = *other, {}
     return run_node(tx, "call_method", name, [obj, *args], kwargs)
+
+
+def _sizes_alone(tx: Any, size: VariableTracker) -> list:
+    """The arguments of ``x.new(size)`` one by one: a graph's code has a tuple in the place of a torch.Size, which would be data."""
+    items = unpack_iterable(tx, size)
+    if not items:
+        raise GraphBreak("untraceable_call", "Tensor.new() of no dimension")
+    return items
 
 
 def _requires_already(obj: TensorVariable, args: list) -> bool:

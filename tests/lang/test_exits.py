@@ -1,4 +1,4 @@
-"""Errors that only a graph's run shows, in ``with`` blocks whose exit may end them."""
+"""Errors that only a graph's run shows, in ``with`` blocks whose exit ends them, notes them or raises another one."""
 
 import contextlib
 import unittest
@@ -31,6 +31,12 @@ class Leaving:
         return self.answer
 
 
+class Translating(Leaving):
+    def __exit__(self, cls, value, trace):
+        if cls is not None:
+            raise ValueError("translated") from value
+
+
 class Silent(Leaving):
     def __exit__(self, cls, value, trace):
         self.log.append("left")
@@ -52,6 +58,21 @@ def finishing(log):
         yield
     finally:
         log.append("out")
+
+
+@contextlib.contextmanager
+def translating(log):
+    try:
+        yield
+    except RuntimeError as error:
+        raise KeyError("translated") from error
+
+
+@contextlib.contextmanager
+def passing(log):
+    log.append("in")
+    yield
+    log.append("out")
 
 
 def wrong():
@@ -168,3 +189,41 @@ def test_a_write_through_detach(x, index, log):
     x.detach()[1:].mul_(3)
     torch.add(x, x, out=x.data)
     return x.gather(0, index)
+
+
+# Graphs that cannot run twice: what they have written to their inputs stays.
+
+
+@differential(wrong)
+def test_a_class_that_translates_behind_a_write(x, index, log):
+    with Translating(log, None):
+        x.add_(1)
+        return x.gather(0, index)
+
+
+@differential(wrong)
+def test_a_class_that_notes_behind_a_write(x, index, log):
+    with Silent(log, None):
+        x.add_(1)
+        return x.gather(0, index)
+
+
+@differential(wrong)
+def test_a_generator_that_translates_behind_a_write(x, index, log):
+    with translating(log):
+        x.add_(1)
+        return x.gather(0, index)
+
+
+@differential(wrong)
+def test_a_generator_with_finally_behind_a_write(x, index, log):
+    with finishing(log):
+        x.add_(1)
+        return x.gather(0, index)
+
+
+@differential(wrong, graphs=1)
+def test_a_generator_without_handlers_behind_a_write(x, index, log):
+    with passing([]), contextlib.nullcontext(), torch.no_grad():
+        x.add_(1)
+        return x.gather(0, index)

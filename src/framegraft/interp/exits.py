@@ -1,4 +1,8 @@
-"""Whether the exit of a ``with`` statement may end an exception, as far as its code tells."""
+"""What the exit of a ``with`` statement does where an exception passes, as far as its code tells.
+
+One that ends the exception, raises another one or notes it must run where a graph fails inside of the block. One that only sets a
+mode of torch back need not: that is done for all of them.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,14 @@ from .frame import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, instructions_
 
 _BY_GENERATOR: Any = contextlib._GeneratorContextManager.__exit__.__code__
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_IDLE = ("RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "COPY_FREE_VARS", "MAKE_CELL")
 
 
-def may_swallow(leave: VariableTracker) -> bool:
-    """False only for ``__exit__`` methods that are known to return nothing true. ``leave``: the bound method."""
+def may_mind(leave: VariableTracker) -> bool:
+    """False only for ``__exit__`` methods that are known to let an exception pass, and to do nothing of their own.
+
+    ``leave`` is the bound method.
+    """
     if isinstance(leave, BuiltinMethodVariable):
         return False  # those that a trace calls belong to locks and modes of torch's
     function, obj = _parts(leave)
@@ -35,9 +43,10 @@ def may_swallow(leave: VariableTracker) -> bool:
     if not isinstance(code, types.CodeType):
         return True
     if code is _BY_GENERATOR:
-        body = _generator_code(obj)
-        return body is None or _ends_exceptions(body)
-    return not _returns_nothing(code)
+        body = _generator(obj)
+        return body is None or (_ends_exceptions(body[0]) if _is_torchs(body[1]) else _has_handlers(body[0]))
+    scope = function.globals_of.real if isinstance(function, FunctionVariable) else _real(function).__globals__
+    return not _returns_nothing(code) or not _is_torchs(scope) and not _does_nothing(code)
 
 
 def _real(value: Any) -> Any:
@@ -54,13 +63,24 @@ def _parts(leave: VariableTracker) -> tuple[Any, Any]:
     return (method.__func__, method.__self__) if isinstance(method, types.MethodType) else (None, None)
 
 
-def _generator_code(manager: Any) -> types.CodeType | None:
-    """Of the generator that a manager made by ``contextlib.contextmanager`` runs."""
+def _generator(manager: Any) -> tuple[types.CodeType, dict[str, Any]] | None:
+    """Code and globals of the generator that a manager made by ``contextlib.contextmanager`` runs."""
     generator = manager.attrs.get("gen") if isinstance(manager, ObjectVariable) else None
     if isinstance(generator, GeneratorVariable):
-        return generator.frame.code
+        return generator.frame.code, generator.frame.scope.real
     generator = vars(_real(manager)).get("gen") if isinstance(_real(manager), contextlib._GeneratorContextManager) else None
-    return generator.gi_code if isinstance(generator, types.GeneratorType) else None
+    if not isinstance(generator, types.GeneratorType) or generator.gi_frame is None:
+        return None
+    return generator.gi_code, generator.gi_frame.f_globals
+
+
+def _is_torchs(scope: dict[str, Any]) -> bool:
+    return str(scope.get("__name__")).partition(".")[0] == "torch"
+
+
+@functools.lru_cache(256)
+def _does_nothing(code: types.CodeType) -> bool:
+    return all(inst.op in _IDLE for inst in instructions_of(code))
 
 
 @functools.lru_cache(256)
@@ -81,3 +101,11 @@ def _ends_exceptions(code: types.CodeType) -> bool:
     instructions = instructions_of(code)
     handlers = [inst.handler.target.index for inst in instructions if inst.handler is not None]
     return any(instructions[index].op == "RETURN_VALUE" for index in reachable(instructions, handlers))
+
+
+@functools.lru_cache(256)
+def _has_handlers(code: types.CodeType) -> bool:
+    """Whether a generator's code handles exceptions, but for the StopIteration that CPython makes a RuntimeError of."""
+    instructions = instructions_of(code)
+    targets = {inst.handler.target.index for inst in instructions if inst.handler is not None}
+    return any(instructions[index].op != "CALL_INTRINSIC_1" for index in targets)

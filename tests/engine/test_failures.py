@@ -1,0 +1,147 @@
+"""Graphs that fail on their data when they have written to their inputs: torch's state and the inputs are as in eager mode then."""
+
+import pytest
+import torch
+
+import framegraft
+
+
+def mode_set_before(x, i):
+    torch.set_grad_enabled(False)
+    x.add_(1)
+    y = x[i]
+    torch.set_grad_enabled(True)
+    return y
+
+
+def mode_set_behind(x, i):
+    y = x[i]
+    torch.set_grad_enabled(False)
+    x.add_(1)
+    return y
+
+
+def mode_set_between(x, i):
+    x.add_(1)
+    y = x[i]
+    torch.set_grad_enabled(False)
+    return y + x[i]
+
+
+def block_and_random(x, i):
+    with torch.no_grad():
+        x.add_(torch.rand(3))
+        y = x[i]
+    torch.rand(3)
+    return y
+
+
+def block_of_a_call(x, i):
+    with torch.set_grad_enabled(False):
+        x.mul_(2)
+        y = x[i]
+    return y + x[i]
+
+
+def deterministic(x, i):
+    torch.use_deterministic_algorithms(True)
+    x.add_(1)
+    y = x[i]
+    torch.use_deterministic_algorithms(False)
+    return y
+
+
+def block_in_a_callee(x, i):
+    x.mul_(torch.rand(3))
+    torch.set_grad_enabled(False)
+
+    def inner():
+        with torch.enable_grad():
+            return x[i]
+
+    return inner()
+
+
+def autocast(x, i):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        x.add_(1)
+        y = x[i]
+    torch.set_grad_enabled(False)
+    return y
+
+
+def seeded(x, i):
+    torch.manual_seed(7)
+    x.add_(torch.rand(3))
+    y = x[i]
+    torch.rand(3)
+    return y
+
+
+def own_generator(x, i):
+    x.add_(torch.rand(3, generator=torch.Generator().manual_seed(1)))
+    return x[i]
+
+
+def write_before_and_behind(x, i):
+    x[0] = 5
+    y = x[i]
+    x[1] = 7
+    return y
+
+
+def write_to_a_view(x, i):
+    w = x.view(3, 1)
+    w.add_(1)
+    return x[i]
+
+
+def block_left_behind_a_break(x, i):
+    with torch.no_grad():
+        print(end="")
+        x.add_(1)
+    x.mul_(2)
+    return x[i]
+
+
+BODIES = [mode_set_before, mode_set_behind, mode_set_between, block_and_random, block_of_a_call, deterministic, block_in_a_callee,
+          autocast, seeded, own_generator, write_before_and_behind, write_to_a_view, block_left_behind_a_break]
+
+
+def state():
+    return (torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled(),
+            torch.rand(1).item())
+
+
+@pytest.fixture(autouse=True)
+def modes():
+    yield
+    torch.set_grad_enabled(True)
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("body", BODIES)
+def test_as_in_eager_mode(body, backend):
+    def run(fn):
+        found = []
+        for index in (1, 9, 0, 9):
+            torch.manual_seed(0)
+            torch.set_grad_enabled(True)
+            torch.use_deterministic_algorithms(False)
+            x = torch.arange(3.0)
+            try:
+                found.append(fn(x, torch.tensor([index])).tolist())
+            except IndexError as error:
+                found.append((str(error), error.__context__))
+            found.append((x.tolist(), x._version if index == 9 else 0, *state()))
+        return found
+
+    expected = run(body)
+    assert run(framegraft.compile(body, backend=backend)) == expected
+
+
+@pytest.mark.parametrize("body", [block_and_random, block_of_a_call, write_before_and_behind, write_to_a_view])
+def test_blocks_cost_no_break(body):
+    compiled = framegraft.compile(body, backend="eager", fullgraph=True)
+    compiled(torch.arange(3.0), torch.tensor([1]))
