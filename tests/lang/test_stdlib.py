@@ -7,6 +7,7 @@ import math
 import operator
 import random
 
+import sympy
 import torch
 
 from .differential import differential
@@ -284,3 +285,9 @@ SCALES = Scales()
 @differential(lambda: (torch.ones(2),))
 def test_method_with_a_cache(x):
     return x * SCALES.scale(3) + SCALES.scale(3)
+
+
+@differential(lambda: (torch.ones(2), 3))
+def test_symbolic_mathematics(x, n):
+    t = sympy.Symbol("t")
+    return x * float(sympy.diff(t**n, t).subs(t, sympy.Rational(1, 2))) + sympy.binomial(5, 2)

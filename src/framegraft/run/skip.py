@@ -22,7 +22,15 @@ def _places(path: str) -> tuple[str, ...]:
 _STDLIB = _places(sysconfig.get_paths()["stdlib"])
 _TORCH = _places(os.path.dirname(torch.__file__))
 _SELF = _places(os.path.dirname(os.path.dirname(__file__)))
-_NUMPY = _places(os.path.dirname(_spec.origin)) if (_spec := importlib.util.find_spec("numpy")) and _spec.origin else ()
+
+
+def _package(name: str) -> tuple[str, ...]:
+    found = importlib.util.find_spec(name)
+    return _places(os.path.dirname(found.origin)) if found is not None and found.origin else ()
+
+
+_NUMPY = _package("numpy")
+_SYMBOLIC = _package("sympy") + _package("mpmath")  # torch requires them; their long calculations know no tensors
 _POLYFILLS = tuple(root + "polyfills" + os.sep for root in _SELF)
 
 # Parts of torch and of the standard library that are plain Python on tensors and containers: tracing into them is sound.
@@ -79,6 +87,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
         return (reason, f"{fn.__module__}.{fn.__qualname__} of the standard library")
     if path.startswith(_NUMPY):
         return "numpy_call", f"{fn.__module__}.{fn.__qualname__}"
+    if path.startswith(_SYMBOLIC):
+        return "untraceable_call", f"{fn.__module__}.{fn.__qualname__}, symbolic mathematics"
     return None
 
 
@@ -150,4 +160,4 @@ def frame_skip(code: types.CodeType) -> int:
         if path.startswith(_COMPILERS) or path.startswith(_DYNAMO) and code.co_name == "_fn":  # of torch.compiler.disable
             return 2
         return int(not path.startswith(_NN_MODULES) or not _computes(code))
-    return int(path.startswith(("<frozen", "<eval_with_key>", *_NUMPY)))
+    return int(path.startswith(("<frozen", "<eval_with_key>", *_NUMPY, *_SYMBOLIC)))
