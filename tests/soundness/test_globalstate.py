@@ -4,6 +4,7 @@ import random
 import warnings
 
 import torch
+import torch.distributed as dist
 
 from .harness import X, defer, module, patch, probe
 
@@ -253,3 +254,37 @@ def test_autograd_function_patched(C):
     b = go(c)
     Twice.forward = staticmethod(lambda ctx, x: x * 5)
     return a, b, go(c)
+
+
+@probe
+def test_process_group(C):
+    f = C(lambda x: x * 2 if dist.is_available() and dist.is_initialized() and dist.get_world_size() == 1 else x + dist.is_initialized())
+    seen = [f(X())]
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        seen.append(f(X()))
+    finally:
+        dist.destroy_process_group()
+    seen.append(f(X()))
+    return seen
+
+
+@probe
+def test_number_of_threads(C):
+    f = C(lambda x: x + torch.get_num_threads())
+    before = torch.get_num_threads()
+    seen = []
+    for n in (1, 3, before):
+        torch.set_num_threads(n)
+        seen.append(f(X()))
+    return seen
+
+
+@probe
+def test_warnings_of_torch(C):
+    f = C(lambda x: x + torch.is_warn_always_enabled())
+    seen = [f(X())]
+    torch.set_warn_always(True)
+    defer(lambda: torch.set_warn_always(False))
+    seen.append(f(X()))
+    return seen

@@ -18,6 +18,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import calls, folding, hashed, instances, storing
+from .modes import guard_answer
 
 _TABLES = ("_parameters", "_buffers", "_modules")
 
@@ -98,7 +99,34 @@ _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_d
              torch.is_autocast_cpu_enabled, torch.are_deterministic_algorithms_enabled, torch.is_autocast_cache_enabled,
              torch.get_autocast_dtype, torch.get_autocast_cpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
              torch.amp.is_autocast_available, torch.cuda.is_available, torch._C._is_torch_function_enabled,
-             torch.promote_types, torch.can_cast)
+             torch.promote_types, torch.can_cast,
+             # of the machine, and of how torch was built
+             torch.cuda.device_count, torch.xpu.is_available, torch.accelerator.is_available, torch.backends.mps.is_available,
+             torch.mps.device_count, torch.distributed.is_available)
+
+
+def _asked_anew(fn: Any) -> None:
+    """A function of global state that an entry is guarded on if it has asked."""
+
+    @handles(fn)
+    def answer(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        if args or kwargs:
+            raise GraphBreak("untraceable_call", f"{fn.__name__} with arguments")
+        try:
+            value = fn()
+        except Exception as error:
+            raise GraphBreak("raised_exception", f"{fn.__name__}() raised {type(error).__name__}") from None
+        guard_answer(tx, fn, value)
+        return constant(value)
+
+
+for _asked in (torch.cuda.is_initialized, torch.get_num_threads, torch.get_num_interop_threads, torch.is_warn_always_enabled):
+    _asked_anew(_asked)
+if torch.distributed.is_available():
+    _state_query(torch.distributed.is_nccl_available, torch.distributed.is_gloo_available)
+    for _asked in (torch.distributed.is_initialized, torch.distributed.is_torchelastic_launched, torch.distributed.get_rank,
+                   torch.distributed.get_world_size):
+        _asked_anew(_asked)
 
 
 @handles(torch.jit.annotate)
