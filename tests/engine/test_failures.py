@@ -1,9 +1,13 @@
 """Graphs that fail on their data when they have written to their inputs: torch's state and the inputs are as in eager mode then."""
 
+import threading
+
 import pytest
 import torch
 
 import framegraft
+
+LOCK = threading.Lock()
 
 
 def mode_set_before(x, i):
@@ -104,13 +108,64 @@ def block_left_behind_a_break(x, i):
     return x[i]
 
 
-BODIES = [mode_set_before, mode_set_behind, mode_set_between, block_and_random, block_of_a_call, deterministic, block_in_a_callee,
+def block_entered_before_a_break(x, i):
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        framegraft.graph_break()
+        x.add_(1)
+        y = x[i]
+        x.mul_(2)
+        z = x[i]
+    return y + z
+
+
+def blocks_left_one_by_one(x, i):
+    with torch.no_grad():
+        with torch.enable_grad():
+            framegraft.graph_break()
+            x.add_(1)
+            y = x[i]
+        x.mul_(2)
+        z = x[i]
+    return y + z
+
+
+def blocks_of_caller_and_callee(x, i):
+    def inner(x):
+        with torch.enable_grad():
+            framegraft.graph_break()
+            x.add_(1)
+            return x[i] * 2
+
+    with torch.no_grad():
+        return inner(x) + 1
+
+
+def block_around_a_loop(x, i):
+    with torch.no_grad():
+        for n in range(3):
+            if n == 1:
+                framegraft.graph_break()
+            x.add_(1)
+            y = x[i]
+    return y
+
+
+def lock_held_at_a_break(x, i):
+    with LOCK:
+        framegraft.graph_break()
+        x.add_(1)
+        y = x[i]
+    return y
+
+
+BODIES = [block_entered_before_a_break, blocks_left_one_by_one, blocks_of_caller_and_callee, block_around_a_loop, lock_held_at_a_break,
+          mode_set_before, mode_set_behind, mode_set_between, block_and_random, block_of_a_call, deterministic, block_in_a_callee,
           autocast, seeded, own_generator, write_before_and_behind, write_to_a_view, block_left_behind_a_break]
 
 
 def state():
     return (torch.is_grad_enabled(), torch.is_autocast_enabled("cpu"), torch.are_deterministic_algorithms_enabled(),
-            torch.rand(1).item())
+            LOCK.locked(), torch.rand(1).item())
 
 
 @pytest.fixture(autouse=True)
@@ -145,3 +200,10 @@ def test_as_in_eager_mode(body, backend):
 def test_blocks_cost_no_break(body):
     compiled = framegraft.compile(body, backend="eager", fullgraph=True)
     compiled(torch.arange(3.0), torch.tensor([1]))
+
+
+@pytest.mark.parametrize("body", [block_entered_before_a_break, block_around_a_loop, block_left_behind_a_break])
+def test_blocks_entered_before_a_break_cost_no_further_one(body):
+    compiled = framegraft.compile(body, backend="eager")
+    compiled(torch.arange(3.0), torch.tensor([1]))
+    assert len(framegraft.break_reasons()) == 1

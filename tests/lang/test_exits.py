@@ -5,11 +5,16 @@ import unittest
 
 import torch
 
+import framegraft
+
 from .differential import differential
 
 
 class Outside(Exception):
     pass
+
+
+Errors = RuntimeError
 
 
 def inverse(x):
@@ -219,6 +224,55 @@ def test_a_generator_that_translates_behind_a_write(x, index, log):
 def test_a_generator_with_finally_behind_a_write(x, index, log):
     with finishing(log):
         x.add_(1)
+        return x.gather(0, index)
+
+
+@differential(wrong)
+def test_blocks_entered_in_front_of_a_break_and_a_write(x, index, log):
+    with translating(log), finishing(log), Silent(log, None), Translating(log, None):
+        framegraft.graph_break()
+        x.add_(1)
+        return x.gather(0, index)
+
+
+@differential(wrong)
+def test_a_block_that_ends_it_in_front_of_a_break_and_a_write(x, index, log):
+    with ending(log), Silent(log, None):
+        framegraft.graph_break()
+        x.add_(1)
+        return x.gather(0, index)
+    return log, x
+
+
+@differential(wrong, graphs=1)
+def test_clauses_for_other_exceptions_behind_a_write(x, index, log):
+    x.add_(1)
+    try:
+        return x.gather(0, index)
+    except NotImplementedError:
+        return x - 1
+    except TypeError as error:
+        log.append(error)
+
+
+@differential(wrong)
+def test_a_clause_for_a_class_of_the_program_behind_a_write(x, index, log):
+    x.add_(1)
+    try:
+        return x.gather(0, index)
+    except TypeError:
+        return x - 1
+    except Errors as error:
+        log.append(str(error))
+    return x
+
+
+@differential(wrong)
+def test_in_the_handler_of_another_exception_behind_a_write(x, index, log):
+    x.add_(1)
+    try:
+        raise Outside
+    except Outside:
         return x.gather(0, index)
 
 

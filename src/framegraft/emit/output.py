@@ -49,8 +49,8 @@ class Segment:
     def finish_return(self, value: VariableTracker) -> None:
         quick = self._state([value], {}, fx.collect(self.state))
         self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
-        if self.runs_anew and self.state.graph.mode.random:
-            self.forwards = False  # it keeps the generator's state, too
+        if self.runs_anew and self.state.graph.mode.random or self.state.graph.leaving:
+            self.forwards = False  # it keeps the generator's state, too, or has blocks to leave
         self.cg.op("RETURN_VALUE")
         self._rescue()
 
@@ -234,7 +234,7 @@ class Segment:
 
         So an operation's error comes from the user's line, meets the user's handlers and finds the side effects before it.
         Where the graph cannot run twice, its error is told the line that it comes from, and torch's switches are set to what they
-        are once the frame has left its ``with`` blocks.
+        are once the frame has left its ``with`` blocks; of those that were entered before a break the exits are called.
         """
         state, cg, root = self.state, self.cg, self.root
         if self.graph_call is None or not (state.graph.may_raise or state.caught or state.graph.switches or state.released):
@@ -253,11 +253,15 @@ class Segment:
         if not self.runs_anew:
             unwound = state.graph.unwound or state.graph.outer
             unwound.level, unwound.touched = state.graph.modes.level, state.graph.modes.touched
-            self.rescue = (rescue.raise_on, unwound)
-            cg.load_object(rescue.raise_on)
+            locks = [id(lock.value) for lock in state.released]
+            leaving = [leave for leave in state.graph.leaving or () if id(getattr(leave.value, "__self__", None)) not in locks]
+            self.rescue = (rescue.leave_and_raise if leaving else rescue.raise_on, unwound)
+            cg.load_object(self.rescue[0])
             self._hand_over_failure()
             cg.load_object(unwound)
-            cg.call(2)
+            for leave in leaving:
+                cg.load_source(leave.source)
+            cg.call(2 + len(leaving))
             cg.op("RETURN_VALUE")
             return
         random = state.graph.mode.random

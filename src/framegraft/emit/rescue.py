@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import types
 from typing import Any
 
@@ -42,6 +43,19 @@ def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:
         del failure  # a frame of its own traceback holds it
 
 
+def leave_and_raise(failure: BaseException, modes: Any, *exits: Any) -> None:
+    """As ``raise_on``, for a failure inside of blocks that were entered before the frame was; none of their exits ends an exception."""
+    try:
+        modes.restore()
+        with contextlib.ExitStack() as blocks:
+            blocks.callback(forget_casts)
+            for leave in reversed(exits):
+                blocks.push(leave)
+            raise failure
+    finally:
+        del failure
+
+
 def release(runs_anew: bool, failure: BaseException, *locks: Any) -> None:
     """Called by transformed code for locks that the program has released, or would where the failure leaves it."""
     if not runs_anew or not isinstance(failure, Exception):
@@ -77,4 +91,4 @@ def run_eager_with(random: torch.Tensor, failure: BaseException, plan: Plan, clo
     return run_eager(failure, plan, closure, *args)
 
 
-AROUND = frozenset(fn.__code__ for fn in (raise_on, release, run_eager, run_eager_with))  # nothing of the program's
+AROUND = frozenset(fn.__code__ for fn in (raise_on, leave_and_raise, release, run_eager, run_eager_with))  # nothing of the program's

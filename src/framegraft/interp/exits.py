@@ -1,7 +1,8 @@
 """What the exit of a ``with`` statement does where an exception passes, as far as its code tells.
 
 One that ends the exception, raises another one or notes it must run where a graph fails inside of the block. One that only sets a
-mode of torch back need not: that is done for all of them.
+mode of torch back need not: that is done for all of them. Where the block was entered before a break, the object is there and its
+exit can be called; only one that may end the exception is in the way then.
 """
 
 from __future__ import annotations
@@ -34,6 +35,15 @@ def may_mind(leave: VariableTracker) -> bool:
 
     ``leave`` is the bound method.
     """
+    return _may(leave, minds=True)
+
+
+def may_end(leave: VariableTracker) -> bool:
+    """False only for ``__exit__`` methods that are known not to end an exception."""
+    return _may(leave, minds=False)
+
+
+def _may(leave: VariableTracker, minds: bool) -> bool:
     if isinstance(leave, BuiltinMethodVariable):
         return False  # those that a trace calls belong to locks and modes of torch's
     function, obj = _parts(leave)
@@ -44,9 +54,9 @@ def may_mind(leave: VariableTracker) -> bool:
         return True
     if code is _BY_GENERATOR:
         body = _generator(obj)
-        return body is None or (_ends_exceptions(body[0]) if _is_torchs(body[1]) else _has_handlers(body[0]))
+        return body is None or (_has_handlers(body[0]) if minds and not _is_torchs(body[1]) else _ends_exceptions(body[0]))
     scope = function.globals_of.real if isinstance(function, FunctionVariable) else _real(function).__globals__
-    return not _returns_nothing(code) or not _is_torchs(scope) and not _does_nothing(code)
+    return not _returns_nothing(code) or minds and not _is_torchs(scope) and not _does_nothing(code)
 
 
 def _real(value: Any) -> Any:

@@ -18,7 +18,8 @@ from ..model.value import (
     constant,
 )
 from ..semantics import core, lookup
-from .exits import may_mind
+from .clauses import handles_data
+from .exits import may_end, may_mind
 from .frame import InstructionTranslator as Tx
 from .frame import rule
 from .state import realize, set_context, user_error
@@ -169,7 +170,7 @@ def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
     """The handlers that an error of the current instruction would meet, innermost first; of each, whether it is the exit of a ``with``.
 
     What the compiler puts behind every handler, to restore the exception that was handled before, is no handler of the program; nor is
-    what makes a RuntimeError of a generator's StopIteration.
+    what makes a RuntimeError of a generator's StopIteration, and what is for exceptions that no operation on tensors raises.
     """
     handler, instructions = frame.inst.handler, frame.instructions
     while handler is not None:
@@ -180,7 +181,9 @@ def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
         elif ops[:2] == ["CALL_INTRINSIC_1", "RERAISE"]:
             handler = instructions[start + 1].handler
         else:
-            yield handler, ops[1:2] == ["WITH_EXCEPT_START"]
+            leaves = ops[1:2] == ["WITH_EXCEPT_START"]
+            if leaves or handles_data(frame, start):
+                yield handler, leaves
             handler = instructions[start + 1].handler
 
 
@@ -196,11 +199,13 @@ def is_covered(frame: Tx) -> bool:
 
 def catches(frame: Tx) -> bool:
     """Whether a handler of the program covers the current instruction, or the exit of a ``with`` that may mind an exception."""
-    return any(not leaves or (leave := _exit_of(frame, handler)) is None or may_mind(leave)
+    return any(not leaves or (leave := _exit_of(frame, handler)) is None or (may_mind if leave.source is None else may_end)(leave)
                for handler, leaves in _handlers(frame))
 
 
-def must_leave(frame: Tx) -> bool:
-    """Whether the current instruction is in a ``with`` block that was entered before a break: only its exit undoes the entry."""
-    return any(leaves and (leave := _exit_of(frame, handler)) is not None and leave.source is not None
-               for handler, leaves in _handlers(frame))
+def entered_before(frame: Tx) -> Iterator[VariableTracker]:
+    """The exits, innermost first, of blocks around the current instruction that were entered before a break: only they undo the entry."""
+    for handler, leaves in _handlers(frame):
+        leave = _exit_of(frame, handler) if leaves else None
+        if leave is not None and leave.source is not None:
+            yield leave

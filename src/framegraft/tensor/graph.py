@@ -59,6 +59,7 @@ class OutputGraph:
         self.modes.touched = set()
         self.outer = self.modes  # what the exits of all `with` blocks that are entered would lead to
         self.unwound: Modes | None = None  # the same, where an operation may raise
+        self.leaving: tuple[Any, ...] | None = None  # exits of blocks around such an operation that were entered before a break
         self.levels = 0  # of forward mode that are open: forward_ad.py
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []

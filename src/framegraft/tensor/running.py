@@ -10,7 +10,7 @@ import torch
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..interp.unwind import catches, must_leave
+from ..interp.unwind import catches, entered_before
 from ..model.value import (
     MISSING,
     NONE,
@@ -190,11 +190,21 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
     caught = caught_at(state)
     state.graph.may_raise |= raises
     state.caught |= caught > 0
-    if raises and (not note_modes(state) or caught or any(map(must_leave, state.frames))):
-        state.rescued = True
-        if not state.rescue:
+    if raises:
+        steady = note_modes(state) and _note_exits(state) and not state.exceptions  # the context of what it raises
+        state.rescued |= not steady or caught > 0 or bool(state.graph.leaving)
+        if not state.rescue and (caught or not steady):
             raise GraphBreak("untraceable_call", f"{name} may raise, inside a block that handles or undoes, or between two modes")
     return caught
+
+
+
+def _note_exits(state: Any) -> bool:
+    """Put down which blocks a failing graph has to leave. False where an earlier operation that may raise is in other ones."""
+    exits = tuple(leave for frame in reversed(state.frames) for leave in entered_before(frame))
+    known = state.graph.leaving
+    state.graph.leaving = exits if known is None else known
+    return known is None or list(map(id, known)) == list(map(id, exits))
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
                       AttributeError, OverflowError, torch.jit.Error)
