@@ -71,6 +71,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     stateless,
     torchops,
     transforms,
+    values,
 )
 from ..tensor.modes import no_saved_tensor_hooks
 from . import recompiles, records

@@ -14,7 +14,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 from .. import _native
 from ..errors import GraphBreak, NotYet, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import TENSOR, TensorLayer, constructs, handles, method
+from ..model.dispatch import TENSOR, TensorLayer, handles
 from ..model.value import (
     MISSING,
     NONE,
@@ -23,7 +23,6 @@ from ..model.value import (
     ListVariable,
     MethodVariable,
     ObjectVariable,
-    SizeVariable,
     SymbolicVariable,
     TensorVariable,
     TupleVariable,
@@ -32,7 +31,7 @@ from ..model.value import (
 )
 from ..semantics import attributes, calls, lookup, members
 from ..semantics.iteration import unpack_iterable
-from ..semantics.wrapping import CONSTANT_TYPES, need_constant_deep, wrap_pinned
+from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
 from . import devices, leaves, numpy, subclasses, symbolic
 from .fake import FakeTensor
 from .modes import guard_answer
@@ -444,35 +443,6 @@ for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "
 def setitem(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     attributes.calls.operators.containers.set_item(tx, *args)
     return NONE
-
-
-@constructs(torch.device, torch.Size)
-def torch_value(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    if cls is torch.Size and len(args) == 1 and not kwargs:
-        items = [realize(i, tx.state) for i in unpack_iterable(tx, args[0])]
-        if any(isinstance(i, SymbolicVariable) for i in items):
-            return SizeVariable(items, cls)
-        args = [TupleVariable(items)]
-    try:
-        values = [need_constant_deep(a) for a in args]
-        return constant(cls(*values, **{k: need_constant_deep(v) for k, v in kwargs.items()}))
-    except (RuntimeError, TypeError) as error:
-        raise GraphBreak("raised_exception", f"torch.{cls.__name__}(): {error}") from None
-
-
-@method(SizeVariable, "numel")
-def size_numel(tx: Any, obj: SizeVariable, args: list, kwargs: dict) -> VariableTracker:
-    total: VariableTracker = constant(1)
-    for item in obj.items:
-        total = attributes.calls.operators.apply(tx, operator.mul, [total, realize(item, tx.state)])
-    return total
-
-
-@constructs(torch.finfo, torch.iinfo)
-def number_limits(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    if not all(isinstance(a, ConstantVariable) for a in args) or kwargs:
-        raise GraphBreak("untraceable_call", f"torch.{cls.__name__} of something other than a dtype")
-    return constant(cls(*(a.value for a in args)))
 
 
 def _item(tx: Any, obj: TensorVariable) -> VariableTracker:
