@@ -278,3 +278,16 @@ def test_sorted_items_of_which_only_the_names_are_compared(x, named):
     pairs = [("z", x), ("y", x + 1)]
     pairs.sort(reverse=True)
     return sorted(named.items()), pairs, sorted([x]), sorted([(x, 1)]), sorted([("n", 2), ("n", 1), ("m", 3)])
+
+
+@differential(lambda: (torch.ones(2), []))
+def test_sets_that_are_looked_for_in_sets(x, notes):
+    few, two = {1, frozenset([3])}, {3}
+    notes.append((two in few, {4} in few, two not in few))
+    try:
+        few.remove({4})
+    except KeyError as error:
+        notes.append(error.args[0])
+    few.discard(two)
+    few.discard({5})
+    return x * len(few), notes

@@ -81,6 +81,14 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
     raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")
 
 
+def element_key(tx: Any, key: VariableTracker) -> Any:
+    """As ``hash_key``, for what is looked for in a set: there a set is taken for a frozenset (CPython: ``set_contains``, ``set_remove``)."""
+    key = realize(key, tx.state)
+    if isinstance(key, SetVariable) and key.cls is not frozenset:
+        raise GraphBreak("unsupported_builtin_method", "a set that is looked for in a set")
+    return hash_key(tx, key)
+
+
 def _key_of(tx: Any, d: DictVariable, key: VariableTracker) -> Any:
     """``hash_key``; in a dict from outside the very object is looked for, where its class compares by identity."""
     hashed = hash_key(tx, key)

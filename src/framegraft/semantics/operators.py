@@ -102,7 +102,7 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
     if isinstance(inner, DictVariable):
         return constant(hashed.dict_get(tx, inner, item) is not None)
     if isinstance(inner, SetVariable):
-        return constant(hashed.hash_key(tx, item) in inner.items)
+        return constant(hashed.element_key(tx, item) in inner.items)
     if isinstance(inner, TensorVariable):
         raise GraphBreak("data_dependent_branch", "in of a tensor")
     if isinstance(inner, DequeVariable):

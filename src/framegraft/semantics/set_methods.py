@@ -44,7 +44,7 @@ def _take_away(tx: Any, obj: SetVariable, key: Any) -> VariableTracker:
 
 @method(SetVariable, "discard")
 def set_discard(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
-    key = hashed.hash_key(tx, args[0])
+    key = hashed.element_key(tx, args[0])
     if key in obj.items:
         _take_away(tx, obj, key)
     return NONE
@@ -52,7 +52,7 @@ def set_discard(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> Variable
 
 @method(SetVariable, "remove")
 def set_remove(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
-    key = hashed.hash_key(tx, args[0])
+    key = hashed.element_key(tx, args[0])
     if key not in obj.items:
         raise UserRaise(containers.key_error(args[0]))
     _take_away(tx, obj, key)
