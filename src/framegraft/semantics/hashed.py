@@ -82,7 +82,7 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
 
 
 def element_key(tx: Any, key: VariableTracker) -> Any:
-    """As ``hash_key``, for what is looked for in a set: there a set is taken for a frozenset (CPython: ``set_contains``, ``set_remove``)."""
+    """As ``hash_key``, for what is looked for in a set: a set is taken for a frozenset (CPython: ``set_contains``, ``set_remove``)."""
     key = realize(key, tx.state)
     if isinstance(key, SetVariable) and key.cls is not frozenset:
         raise GraphBreak("unsupported_builtin_method", "a set that is looked for in a set")
