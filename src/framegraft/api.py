@@ -50,7 +50,7 @@ class Context:
         if _operations_are_watched() or skip.builtins_replaced():
             return None
         if not isinstance(compiled, _native.CompiledFunction) and (how := skip.frame_skip(code)):
-            _native.set_skip(code, None, how)
+            _native.set_skip(code, how)
             return None
         if stance.current() != "default":
             entries = [e for e in _native.cache_entries(code) if e.ctx is self]
@@ -292,7 +292,7 @@ def reset() -> None:
     """Forget everything that was compiled."""
     for code in _COMPILED_CODES:
         _native.clear_cache(code)
-        _native.set_skip(code, None, False)
+        _native.set_skip(code, False)
     _COMPILED_CODES.clear()
     _CONTEXTS.clear()
     records.clear()

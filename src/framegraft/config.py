@@ -24,6 +24,9 @@ from .log import switch_by_setting
 cache_size_limit: int = 64
 #: Captures made of one code object, those that are gone included; one more runs in eager mode, with one warning.
 accumulated_cache_size_limit: int = 256
+#: Entries kept for one code object of which none, nor any of what goes on behind their breaks, has a graph. A call that fits none
+#: of so many, and all that follow, run in eager mode. Not so with ``fullgraph``.
+graphless_cache_size_limit: int = 8
 #: Raise ``RecompileLimitExceeded`` instead of compiling a second entry for one code object (to find recompiles).
 error_on_recompile: bool = False
 
@@ -75,11 +78,12 @@ output_code: bool = False
 
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
-_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "max_trace_steps", "max_idle_steps")
+_POSITIVE = ("cache_size_limit", "accumulated_cache_size_limit", "graphless_cache_size_limit", "max_trace_steps", "max_idle_steps")
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "cache_size_limit": (int,),
     "accumulated_cache_size_limit": (int,),
+    "graphless_cache_size_limit": (int,),
     "error_on_recompile": (bool,),
     "dynamic_shapes": (bool,),
     "automatic_dynamic_shapes": (bool,),

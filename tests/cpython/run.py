@@ -10,6 +10,7 @@ standard library are never captured. Each module runs twice in processes of its 
 
 import argparse
 import collections
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -117,11 +118,13 @@ def results(name: str, captured: bool) -> dict[str, tuple[str, str]]:
         with tempfile.TemporaryFile("w+") as out:
             process = subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
                                        env={**os.environ, "PYTHONHASHSEED": "0"})
-            try:
-                process.wait(400)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            told = -1
+            while process.poll() is None and os.fstat(out.fileno()).st_size != told:  # a method that stops itself tells so
+                told = os.fstat(out.fileno()).st_size
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(400)
+            process.kill()
+            process.wait()
             out.seek(0)
             current = None
             for line in out.read().splitlines():

@@ -467,3 +467,43 @@ def test_appending_to_a_list_twice_given(counter):
             b = a if shared else [0]
             runs.append((fn(torch.ones(2), a, b), a, b))
         assert framegraft.testing.same(*runs)
+
+
+def test_frame_without_tensor_operations_is_left_to_eager_mode_after_some_entries(counter):
+    def name_of(text):
+        return text.upper() + "!"
+
+    compiled = framegraft.compile(name_of, backend=counter)
+    with framegraft.config.patch(graphless_cache_size_limit=3):
+        assert [compiled(str(n) + "a") for n in range(6)] == [f"{n}A!" for n in range(6)]
+    assert len(entries(compiled)) == 3 and counter.frame_count == 0
+
+
+def test_frame_whose_graphs_come_behind_a_break_is_not(counter):
+    def told(text, x):
+        count = int(text)
+        print(text, end="")
+        return x + count
+
+    compiled = framegraft.compile(told, backend=counter)
+    with framegraft.config.patch(graphless_cache_size_limit=3):
+        for n in range(6):
+            assert torch.equal(compiled(str(n), torch.ones(2)), torch.ones(2) + n)
+    assert len(entries(compiled)) == 6 and counter.frame_count >= 1
+
+
+def test_calls_of_a_frame_left_to_eager_mode_are_captured(counter):
+    def inner(x):
+        return x * 2
+
+    def outer(text, x):
+        if len(text) > 3:
+            print(text, end="")
+            return inner(x)
+        return text.upper()
+
+    with framegraft.config.patch(graphless_cache_size_limit=2), framegraft.optimize(counter):
+        for text in ("a", "b", "c", "d"):
+            assert outer(text, None) == text.upper()
+        assert torch.equal(outer("long", torch.ones(2)), torch.full((2,), 2.0))
+    assert counter.frame_count == 1

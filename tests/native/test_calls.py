@@ -278,11 +278,11 @@ def test_set_mode_gives_back_the_old_one(mode):
 
 def test_skipped_code(mode):
     made = Compiled(fresh(nothing), lambda: "compiled")
-    _native.set_skip(made.fn.__code__, None, True)
+    _native.set_skip(made.fn.__code__, True)
     assert _native.is_skipped(made.fn.__code__) and made.call() == "nothing" and not made.misses
-    _native.set_skip(made.fn.__code__, None, False)
+    _native.set_skip(made.fn.__code__, False)
     assert made.call() == "compiled"
-    for wrong in (lambda: _native.is_skipped(5), lambda: _native.set_skip(5, None, True), lambda: _native.clear_cache(None),
+    for wrong in (lambda: _native.is_skipped(5), lambda: _native.set_skip(5, True), lambda: _native.clear_cache(None),
                   lambda: _native.cache_entries("x"), lambda: _native.add_entry(made.fn.__code__, 5), lambda: _native.remove_entry(5, 5)):
         with pytest.raises(TypeError):
             wrong()

@@ -448,9 +448,9 @@ PyObject *fg_clear_cache(PyObject *self, PyObject *arg)
 
 PyObject *fg_set_skip(PyObject *self, PyObject *args)
 {
-    PyObject *code, *ctx;
+    PyObject *code;
     int on;
-    if (!PyArg_ParseTuple(args, "O!Oi", &PyCode_Type, &code, &ctx, &on))
+    if (!PyArg_ParseTuple(args, "O!i", &PyCode_Type, &code, &on))
         return NULL;
     if (on < 0 || on > FG_SKIP_DEEP) {
         PyErr_Format(PyExc_ValueError, "on must be 0 to 2, not %d", on);

@@ -41,7 +41,7 @@ static PyMethodDef methods[] = {
     {"add_entry", fg_add_entry, METH_VARARGS, "add_entry(code, entry)"},
     {"remove_entry", fg_remove_entry, METH_VARARGS, "remove_entry(code, entry) -> bool"},
     {"clear_cache", fg_clear_cache, METH_O, "Drop the entries of a code object."},
-    {"set_skip", fg_set_skip, METH_VARARGS, "set_skip(code, None, on): never capture this code object; with 2, nor what it calls."},
+    {"set_skip", fg_set_skip, METH_VARARGS, "set_skip(code, on): never capture this code object; with 2, nor what it calls."},
     {"is_skipped", fg_is_skipped, METH_O, "Whether a code object is never captured."},
     {"set_mode", fg_set_mode, METH_VARARGS, "set_mode(mode, ctx, miss) -> the old three; of this thread."},
     {"set_quiet", fg_set_quiet, METH_O, "set_quiet(fn): fn(filename) tells files of which debuggers see nothing while a frame is captured."},

@@ -26,7 +26,7 @@ class Plan:
         self.scope = scope
         self.handled = handled
         self.modes = modes
-        _native.set_skip(self.code, None, True)
+        _native.set_skip(self.code, True)
 
 
 def raise_on(failure: BaseException, modes: Any = None, *unused: Any) -> None:

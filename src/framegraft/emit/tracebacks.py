@@ -55,7 +55,7 @@ class Function(NamedTuple):
 def _stub(function: Function) -> CodeType:
     stub = replace_code(_STUB, co_filename=function.filename, co_name=function.name, co_qualname=function.qualname,
                         co_firstlineno=function.firstlineno)
-    _native.set_skip(stub, None, True)
+    _native.set_skip(stub, True)
     return stub
 
 

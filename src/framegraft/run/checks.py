@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 import weakref
 from typing import Any
 
@@ -46,14 +47,17 @@ class CheckFunction:
 
 class EntryInfo:
     """Python side of an entry: guards, graph, break, the record of the conversion that made it, the sizes and numbers
-    that it was made for (``tensor.policy``), the names of objects from outside that it changes, and where errors come from."""
+    that it was made for (``tensor.policy``), the names of objects from outside that it changes, where errors come from, and the code
+    of the functions in which it goes on behind a break."""
 
-    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any], changes: list[str], passages: Passages) -> None:
+    def __init__(self, graph_module: Any, broken: Any, capture: Any, seen: dict[str, Any], changes: list[str], passages: Passages,
+                 resumes: list[types.CodeType]) -> None:
         self.capture = capture
         self.changes = changes
         self.mend = passages.mend  # called by the native core
         self.rests = passages.rests
         self.seen = seen
+        self.resumes = resumes
         self.graph_module = graph_module
         self.broken = broken
         self.check_fn: Any = None

@@ -46,6 +46,7 @@ from .search import Search
 _pins = itertools.count(1)
 _LEVEL = Source("CONST", forward_ad).child("DICT").child("KEY", "_current_level")  # of forward mode; none, or nothing is captured
 MAX_ATTEMPTS = 40
+RESUME = "__resume_at_"  # begins the names of resume functions
 
 
 class Conversion:
@@ -352,7 +353,7 @@ class Conversion:
         if known is not None and known.scope is self.fn.__globals__:
             self.installed.append(known)
             return known.name
-        name = self._fresh(f"__resume_at_{offset}")
+        name = self._fresh(f"{RESUME}{offset}")
         function = types.FunctionType(code, scope, code.co_name)
         resume = InstalledName(self.fn.__globals__, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss, True))
         self.ctx.resumes[key] = resume
@@ -410,7 +411,8 @@ class Conversion:
         nodes = builder.build()
         given, how = self._short_cut(segment, argnames, line, builder.position) if unchanged else ([], {})
         program = _native.GuardProgram(nodes, tuple(builder.position[source] for source in given))
-        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state), segment.passages)
+        info = EntryInfo(self.graph_module, broken, self.capture, state.graph.policy.seen, changed_objects(state), segment.passages,
+                         [name.obj.fn.__code__ for name in self.installed if name.name.startswith(RESUME)])
         entry = _native.Entry(program, runs, self.fn.__globals__, self.ctx, info, needs_hook=broken is not None, **how)
         info.check_fn = CheckFunction(program, found, argnames, self.fn)
         if config.verify_guards_on_creation:
@@ -442,7 +444,7 @@ def _shielded(compiled: Any) -> Any:
     """The compiled graph, out of reach of the evaluation hook."""
     owner = getattr(compiled, "__self__", None)
     if isinstance(owner, torch.fx.GraphModule) and isinstance(compiled, types.MethodType):
-        _native.set_skip(compiled.__func__.__code__, None, True)
+        _native.set_skip(compiled.__func__.__code__, True)
         return compiled
 
     return _native.Shielded(compiled)

@@ -106,7 +106,7 @@ def _made_meanwhile(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
 def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     code = fn.__code__
     if code.co_flags & (frames.CO_GENERATOR | frames.CO_COROUTINE | frames.CO_ASYNC_GENERATOR):
-        _native.set_skip(code, None, True)
+        _native.set_skip(code, True)
         kind = "coroutine" if code.co_flags & frames.CO_COROUTINE else "generator"
         return _left_alone(ctx, fn, args, GraphBreak("skipped_frame", f"a {kind} function: its frame lives on between calls"))
     entries = [e for e in _native.cache_entries(code) if e.ctx is ctx]
@@ -116,6 +116,9 @@ def _convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             raise RecompileLimitExceeded(f"{code.co_name}: recompiled while config.error_on_recompile is set\n{why}")
     if len(entries) >= config.cache_size_limit:
         return _over_limit(ctx, fn, args, entries, len(entries), "cache_size_limit")
+    if len(entries) >= config.graphless_cache_size_limit and not ctx.fullgraph and not _has_graphs(code, set()):
+        _native.set_skip(code, True)
+        return _left_alone(ctx, fn, args, GraphBreak("skipped_frame", f"{len(entries)} entries, none with a tensor operation"), entries)
     if records.CONVERSIONS[code] >= config.accumulated_cache_size_limit:
         return _over_limit(ctx, fn, args, entries, records.CONVERSIONS[code], "accumulated_cache_size_limit")
     capture = records.begin(code, entries, args, fn)
@@ -146,7 +149,7 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
             raise Unsupported.from_break(broken) from None
         records.note_break(broken, code, capture)
         capture.outcome = "eager"
-        _native.set_skip(code, None, True)
+        _native.set_skip(code, True)
         return None
     except InternalError as error:  # a guard that does not hold, for one: what an object from outside does changed while it was captured
         return _left_to_eager_mode(ctx, conversion, capture, code, error, error)
@@ -159,7 +162,7 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
             broken = GraphBreak("backend_failed", f"{error.backend_name}: {error.detail}")
             broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
             records.note_break(broken, code, capture)
-            _native.set_skip(code, None, True)
+            _native.set_skip(code, True)
             return None
         raise
     except UserRaise as raised:
@@ -180,7 +183,7 @@ def _left_to_eager_mode(ctx: Any, conversion: Conversion, capture: records.Captu
             "runs in eager mode. Please report this.")
     warnings.warn("\n  ".join((text, *notes)), stacklevel=5)
     capture.outcome = "eager"
-    _native.set_skip(code, None, True)
+    _native.set_skip(code, True)
 
 
 def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, count: int, setting: str) -> None:
@@ -195,6 +198,15 @@ def _over_limit(ctx: Any, fn: types.FunctionType, args: tuple, entries: list, co
         warnings.warn(text, stacklevel=4)
         _left_alone(ctx, fn, args, GraphBreak("cache_limit", f"{count} entries"), entries)
     return None
+
+
+def _has_graphs(code: types.CodeType, seen: set[types.CodeType]) -> bool:
+    """Whether any entry of a code object, or of the resume functions behind its breaks, has a graph."""
+    if code in seen:
+        return False
+    seen.add(code)
+    found = [entry.info for entry in _native.cache_entries(code)]
+    return any(info.capture.graph for info in found) or any(_has_graphs(resume, seen) for info in found for resume in info.resumes)
 
 
 def _left_alone(ctx: Any, fn: types.FunctionType, args: tuple, why: GraphBreak, entries: list | None = None) -> None:

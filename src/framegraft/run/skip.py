@@ -72,7 +72,7 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
     if path.startswith(_DYNAMO) and fn.__dict__.get("_torchdynamo_disable"):
         inner = fn.__dict__.get("_torchdynamo_orig_callable")
         if isinstance(inner, types.FunctionType) and fn.__dict__.get("_torchdynamo_disable_recursive") is False:
-            _native.set_skip(inner.__code__, None, True)
+            _native.set_skip(inner.__code__, True)
         return "inline_disabled", f"{fn.__qualname__} is marked with torch.compiler.disable"
     if path.startswith(_TORCH):
         traced = path.startswith(_INLINE) or fn.__code__ in TRACED

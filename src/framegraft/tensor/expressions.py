@@ -125,7 +125,7 @@ def python_function(expr: Any, symbols: list, derived: dict[Any, Any]) -> Callab
     code = compile(f"lambda {', '.join(names.values())}: {text}", "<shape expression>", "eval")
     function = eval(code, {"math": math, "torch": torch, "__builtins__": __builtins__})
     function.__name__ = function.__qualname__ = text
-    _native.set_skip(function.__code__, None, True)
+    _native.set_skip(function.__code__, True)
     return function
 
 

@@ -74,14 +74,14 @@ class Debug(Artefacts):
             if stepped is not None and name.scope.get(name.name) is original:
                 self._graphs.append((name, original))
                 name.obj = name.scope[name.name] = stepped
-                _native.set_skip(stepped.__func__.__code__, None, True)
+                _native.set_skip(stepped.__func__.__code__, True)
         path = folder / "transformed.py"
         made = code_from_file(path, path.read_text(), entry.code) if path.exists() else None
         if made is None and entry.graph is None and entry.quick is None:
             return
         # Without the core's short cuts past the code: what runs is what the files say.
         made = entry.code if made is None else hiding(made.replace(co_consts=(*made.co_consts, *installed)), entry.info.rests)
-        _native.set_skip(made, None, True)
+        _native.set_skip(made, True)
         stepped = _native.Entry(entry.program, made, entry.globals, entry.ctx, entry.info, needs_hook=entry.info.broken is not None)
         if _native.remove_entry(code, entry):
             _native.add_entry(code, stepped)

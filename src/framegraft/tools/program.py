@@ -60,7 +60,7 @@ class Named(Context):
             found = [name for name in self._names if self._is(fn, qualified_name(origin), *name)]
             self._met.update(found)
             if not found:
-                _native.set_skip(code, self, True)
+                _native.set_skip(code, True)
                 return None
         return super().miss(compiled, args)
 
