@@ -165,7 +165,7 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
     if not issubclass(obj.python_type(), value.__objclass__):
         raise GraphBreak("raised_exception", f"{value.__qualname__} of a {obj.python_type().__name__}")
     if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
-        plain = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
+        plain: list[VariableTracker] = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
         return folding.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
     if (value.__objclass__ is dict and issubclass(obj.python_type(), collections.OrderedDict)
             and getattr(collections.OrderedDict, value.__name__, None) is not value):  # reading by key is dict's own
@@ -247,7 +247,7 @@ def call_method(
                 return _of_subclass(obj, target) if result is target is not obj else result
     if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:
-            plain = [constant(plain_value(tx, a)) for a in args]
+            plain: list[VariableTracker] | None = [constant(plain_value(tx, a)) for a in args]
             named = {k: need_constant_deep(_realize_items(tx, v)) for k, v in kwargs.items()}
         except GraphBreak:
             plain = None

@@ -119,18 +119,20 @@ def _numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
             return best
     if key is None and all(type(i) is ConstantVariable for i in items):
         try:
-            best = fn([i.value for i in items])
+            best = fn([i.value for i in items])  # type: ignore[attr-defined]
         except TypeError as error:
             raise UserRaise(user_error(TypeError, *error.args)) from None
-        return next(i for i in items if i.value is best)
+        return next(i for i in items if i.value is best)  # type: ignore[attr-defined]
     better = operator.gt if fn is max else operator.lt
-    keyed = key is not None and not (isinstance(key, ConstantVariable) and key.value is None)
-    best_item, best_key = None, None
+    if isinstance(key, ConstantVariable) and key.value is None:
+        key = None
+    leader: tuple[VariableTracker, VariableTracker] | None = None  # with its rank
     for item in items:
-        rank = realize(calls.call(tx, key, [item], {}), tx.state) if keyed else item
-        if best_item is None or truth.truth(tx, operators.apply(tx, better, [rank, best_key])):
-            best_item, best_key = item, rank
-    return best_item  # type: ignore[return-value]
+        rank = item if key is None else realize(calls.call(tx, key, [item], {}), tx.state)
+        if leader is None or truth.truth(tx, operators.apply(tx, better, [rank, leader[1]])):
+            leader = item, rank
+    assert leader is not None
+    return leader[0]
 
 
 @handles(max)
@@ -148,7 +150,7 @@ def handle_sum(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     items = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, args[0])]
     total = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
     if all(type(i) is ConstantVariable for i in items) and type(total) is ConstantVariable:
-        return folding.fold(lambda: sum([i.value for i in items], total.value), [])
+        return folding.fold(lambda: sum([i.value for i in items], total.value), [])  # type: ignore[attr-defined]
     for item in items:
         total = realize(operators.apply(tx, operator.add, [total, item]), tx.state)
     return total
@@ -330,8 +332,8 @@ def handle_id(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """The place of an object from outside, which is guarded to be that very object. Arguments that are tensors differ from call to call."""
     obj = args[0]
     value = getattr(obj, "value", MISSING)
-    known = obj.source is not None and value is not MISSING and value is not None
-    if not known or isinstance(obj, (ConstantVariable, SymbolicVariable)) or isinstance(obj, TensorVariable) and obj.source.access == "ARG":
+    constants = value is MISSING or value is None or isinstance(obj, (ConstantVariable, SymbolicVariable))
+    if obj.source is None or constants or isinstance(obj, TensorVariable) and obj.source.access == "ARG":
         raise GraphBreak("introspection", "id() of an object of the trace, of a constant or of an argument")
     tx.state.guards.pin(obj.source, value)
     return constant(id(value))

@@ -159,7 +159,7 @@ class VariableBuilder:
             return CellVariable(contents, source)
         if cls is types.UnionType:  # made anew wherever it is written
             guards.add(source, "PY", _UnionIs(value))
-            return ObjectVariable(value, cls, source)
+            return ObjectVariable(value, types.UnionType, source)  # type: ignore[arg-type]
         if cls is range:
             guards.add(source, "PY", _RangeIs(value))
             return ConstantVariable(value, source)
@@ -171,7 +171,8 @@ class VariableBuilder:
             if isinstance(inner, ObjectVariable) and inner.cls is collections.OrderedDict:
                 inner = inner.payload  # type: ignore[assignment]
             if not isinstance(inner, DictVariable):
-                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {inner.python_type().__name__}")
+                kind = type(_PROXIED(value)).__name__
+                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {kind}")
             tracker.payload = inner
             return tracker
         if cls is super and value.__self__ is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import _jit_internal
 
 from ..errors import GraphBreak, Restart
 from ..interp.state import need_constant, realize
@@ -61,7 +62,7 @@ def _answers(value: Any, *functions: Any) -> None:
         handles(fn)(lambda tx, args, kwargs: constant(value))
 
 
-_answers(False, torch.jit.is_scripting, torch._jit_internal.is_scripting, torch.jit.is_tracing, torch._C._is_tracing)
+_answers(False, vars(torch.jit)["is_scripting"], _jit_internal.is_scripting, vars(torch.jit)["is_tracing"], torch._C._is_tracing)
 _answers(None, torch._C._get_tracing_state)
 _answers(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
 _answers(False, torch.compiler.is_exporting)
@@ -77,7 +78,7 @@ def answer_late() -> None:
 def _lazy_module(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """A part of torch that is loaded when it is first asked for. Loading it here makes it a plain attribute."""
     name = need_constant(args[0], "the name of an attribute")
-    if name not in torch._lazy_modules:
+    if name not in torch.__dict__["_lazy_modules"]:
         raise GraphBreak("unsupported_attribute", f"torch.{name}")
     getattr(torch, name)
     raise Restart(f"torch.{name} was loaded")

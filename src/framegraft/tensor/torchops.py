@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
 from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _native
@@ -39,8 +39,8 @@ from .policy import INT64
 from .running import note_errors, run_node
 from .strides import tensor_of_strides
 
-_SDP_BACKEND: Any = torch._C._SDPBackend  # type: ignore[attr-defined]
-CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo, _SDP_BACKEND)
+_C: Any = torch._C  # its stubs lack the private modules
+CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo, _C._SDPBackend)
 _GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
                   "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._VariableFunctions")
 METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_",
@@ -181,11 +181,11 @@ def _classify(fn: Any) -> str:
             return ""
         if name.startswith(_GETTERS) and fn.__module__ == "torch._C" or module == "torch._C" and name.startswith(_GETTERS):
             return "getter"
-        if getattr(torch._C._VariableFunctions, name, None) is fn or getattr(torch, name, None) is fn and _is_variable_function(owner):
+        if getattr(_C._VariableFunctions, name, None) is fn or getattr(torch, name, None) is fn and _is_variable_function(owner):
             return "factory" if name in FACTORIES else "graph"
-        if module in _GRAPH_MODULES or getattr(torch._C._nn, name, None) is fn:
+        if module in _GRAPH_MODULES or getattr(_C._nn, name, None) is fn:
             return "graph"
-        for space in (torch._C._linalg, torch._C._fft, torch._C._special):
+        for space in (_C._linalg, _C._fft, _C._special):
             if any(value is fn for value in vars(space).values()):
                 return "graph"
         return ""
@@ -211,7 +211,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls in (torch.dtype, torch.layout, torch.memory_format):
         state.guards.add(source, "ID", value)
         return constant(value)
-    if cls in (torch.device, _SDP_BACKEND):
+    if cls in (torch.device, _C._SDPBackend):
         state.guards.add(source, "EQ", value)
         return constant(value)
     if cls in (torch.finfo, torch.iinfo):
@@ -231,14 +231,15 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
 
 def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
     cls = type(value)
-    if issubclass(cls, UninitializedTensorMixin) and value not in _WAITED:  # of a lazy module, whose first call gives it its shape
+    # Of a lazy module, whose first call gives it its shape.
+    if issubclass(cls, (UninitializedParameter, UninitializedBuffer)) and value not in _WAITED:
         _WAITED[value] = True
         raise NotYet("input_subclass", f"a tensor of class {cls.__name__}")
     if not subclasses.is_plain(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
-    if issubclass(type(value), FakeTensor) or torch._C._functorch.is_functorch_wrapped_tensor(value):
+    if issubclass(type(value), FakeTensor) or _C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
     if _native.grad_is_late(value):  # looking at it any closer would change what it is
         raise GraphBreak("fake_tensor_failure", "a view whose base was written to with a gradient since")

@@ -454,9 +454,10 @@ class _Lowering:
     # -- with, except, match
 
     def _before_with(self, inst: Instruction) -> None:
-        chain, after = self.chain(inst.index), self.chain(inst.index + 1) if inst.index + 1 < len(self.body) else ()
+        chain = self.chain(inst.index)
+        after = self.chain(inst.index + 1) if inst.index + 1 < len(self.body) else ()
         self._room(2)
-        if len(after) == len(chain) + 1 and after[:-1] == chain and after[-1].depth == self.depths[inst.index]:
+        if after and len(after) == len(chain) + 1 and after[:-1] == chain and after[-1].depth == self.depths[inst.index]:
             self.put("SETUP_WITH", goal=self._beginning(after[-1]))
             self.now = after
             return
