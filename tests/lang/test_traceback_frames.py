@@ -10,6 +10,7 @@ import torch
 
 import framegraft
 from framegraft import config
+from framegraft.bytecode.versions import VERSION
 
 seen: list = []
 
@@ -274,3 +275,25 @@ def test_modules_are_named():
     expected = run(Outer())
     call = framegraft.compile(call, backend="eager")
     assert run(Outer()) == expected
+
+
+def divides(x):
+    y = x + 1
+    return y, 1 // 0
+
+
+def calls_what_divides(x):
+    return divides(x * 2)
+
+
+@pytest.mark.skipif(VERSION.name == "3.10", reason="frames of functions that were traced into stand at their first line")
+def test_frames_of_calls_that_were_traced_into_stand_at_their_lines():
+    with pytest.raises(ZeroDivisionError) as caught:
+        framegraft.compile(calls_what_divides, backend="eager")(torch.ones(2))
+    trace, lines = caught.value.__traceback__, []
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_name == "divides":
+            lines.append((frame.f_lineno - frame.f_code.co_firstlineno, trace.tb_lineno - frame.f_code.co_firstlineno))
+        trace = trace.tb_next
+    assert lines == [(2, 2)]

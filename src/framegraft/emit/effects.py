@@ -22,6 +22,7 @@ from ..model.value import (
     SetVariable,
     TensorVariable,
     VariableTracker,
+    constant,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
 from ..tensor import devices
@@ -150,7 +151,7 @@ def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
 def _set(tracker: SetVariable, effects: list[Effect]) -> None:
     if tracker.log is not None:
         for method, item in tracker.log:
-            effects.append(Effect([Owner(tracker.source), *([] if item is None else [item])], _set_step(method)))
+            effects.append(Effect([Owner(tracker.source), *([] if item is None else [item])], _method_step(getattr(set, method))))
         return
     items = ListVariable(list(tracker.items.values()))
 
@@ -167,9 +168,11 @@ def _set(tracker: SetVariable, effects: list[Effect]) -> None:
     effects.append(Effect([items, Owner(tracker.source)], store))
 
 
-def _set_step(method: str) -> Any:
+def _method_step(method: Any) -> Any:
+    """Call a method of a builtin type; what it gives is dropped."""
+
     def store(cg: Codegen, names: list[str]) -> None:
-        cg.load_object(getattr(set, method))
+        cg.load_object(method)
         for name in names:
             _fast(cg, name)
         cg.call(len(names))
@@ -179,8 +182,16 @@ def _set_step(method: str) -> Any:
 
 
 def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
+    """Iterators from outside end where the deque has changed, and go on where only items are others: so it must be here, too."""
+    if not tracker.changes:
+        owner = Owner(tracker.source)
+        for place in sorted(tracker.replaced):
+            effects.append(Effect([owner, constant(place), tracker.items[place]], _method_step(collections.deque.__setitem__)))
+        return
+
     def store(cg: Codegen, names: list[str]) -> None:
-        for method, args in (("clear", ()), ("extend", (names[0],))):
+        touched: tuple = () if tracker.items else (("append", (names[0],)),)  # clear() leaves an empty deque as it is
+        for method, args in (*touched, ("clear", ()), ("extend", (names[0],))):
             cg.load_object(getattr(collections.deque, method))
             _fast(cg, names[1])
             for name in args:

@@ -59,7 +59,8 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
             raise Unreconstructible("an iterator over a dict that has changed")
         _by_place(cg, origin, t.index, t.view, backwards)
     elif isinstance(origin, DequeVariable):
-        if t.broken or origin.changes != t.changes or t.kind is not type(iter(collections.deque())):
+        later = origin.source is not None and origin.changes  # its changes are made when the iterator is there
+        if t.broken or later or origin.changes != t.changes or t.kind is not type(iter(collections.deque())):
             raise Unreconstructible("an iterator over a deque that has changed")
         _by_place(cg, origin, t.index)
     elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):

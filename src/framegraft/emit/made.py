@@ -39,7 +39,7 @@ def new_traceback(trace: tuple) -> types.TracebackType | None:
 def _links(trace: tuple, here: types.FrameType) -> types.TracebackType | None:
     made = None
     for code, line in trace:
-        made = types.TracebackType(made, here if code is None else Function.of(code).frame(), -1, line)
+        made = types.TracebackType(made, here if code is None else Function.of(code).frame(line), -1, line)
     return made
 
 

@@ -22,6 +22,7 @@ from torch.fx import GraphModule
 from .. import _native
 from ..bytecode.code import qualified_name, replace_code
 from ..bytecode.decode import decode
+from ..bytecode.encode import encode
 from .rescue import AROUND
 
 GRAPH = -1
@@ -43,18 +44,21 @@ class Function(NamedTuple):
         """Whether ``code`` is a part of the function: its own, transformed, or a resume function's."""
         return self[:2] == (code.co_filename, code.co_name)
 
-    def frame(self) -> FrameType:
-        """A frame that stands for one of this function in a traceback: calls that were traced into have none.
+    def frame(self, line: int) -> FrameType:
+        """A frame at a line that stands for one of this function in a traceback: calls that were traced into have none.
 
         A generator's that has not begun: it has no caller, which it would keep alive, and with it all that the callers hold.
         """
-        return FunctionType(_stub(self), {})().gi_frame
+        return FunctionType(_stub(self, line), {})().gi_frame
 
 
 @functools.lru_cache(maxsize=1000)
-def _stub(function: Function) -> CodeType:
-    stub = replace_code(_STUB, co_filename=function.filename, co_name=function.name, co_qualname=function.qualname,
-                        co_firstlineno=function.firstlineno)
+def _stub(function: Function, line: int) -> CodeType:
+    instructions = decode(_STUB)
+    for inst in instructions:
+        inst.positions = (line, None, None, None)  # f_lineno; on CPython 3.10 that is the first of the function
+    template = replace_code(_STUB, co_filename=function.filename, co_firstlineno=function.firstlineno)
+    stub = encode(instructions, template, name=function.name, qualname=function.qualname)
     _native.set_skip(stub, True)
     return stub
 
@@ -112,7 +116,7 @@ class Passages:
         elif came_from == 0 and self.function.is_of(trace.tb_frame.f_code):
             error.__traceback__ = trace
         elif own is not None:
-            between = [(function.frame(), line) for function, line in self.callers[: max(came_from - 1, 0)]]
+            between = [(function.frame(line), line) for function, line in self.callers[: max(came_from - 1, 0)]]
             error.__traceback__ = chained([(own.tb_frame, own.tb_lineno), *between], trace)
 
     def caught(self, error: BaseException, level: int) -> None:
@@ -122,18 +126,17 @@ class Passages:
             return
         came_from = self._call_at(own.tb_frame.f_code, own.tb_lasti)
         if came_from is not None and came_from > 0:
-            between = [(function.frame(), line) for function, line in self.callers[max(level - 1, 0) : came_from - 1]]
+            between = [(function.frame(line), line) for function, line in self.callers[max(level - 1, 0) : came_from - 1]]
             places = between if level else [(own.tb_frame, own.tb_lineno), *between]
             error.__traceback__ = chained(places, own.tb_next)
 
     def _out_of_graph(self, own: TracebackType | None, trace: TracebackType) -> TracebackType:
-        frame = own.tb_frame if own is not None else self.function.frame()
         lines = _lines(trace)
-        if not lines or lines[0][::2] != self.function[:2]:
-            line = own.tb_lineno if own is not None else self.function.firstlineno
-            return chained([(frame, line)], trace)
-        inner = [(Function(file, name, name, line).frame(), line) for file, line, name in lines[1:]]
-        return chained([(frame, lines[0][1]), *inner], trace)
+        known = bool(lines) and lines[0][::2] == self.function[:2]
+        line = lines[0][1] if known else own.tb_lineno if own is not None else self.function.firstlineno
+        frame = own.tb_frame if own is not None else self.function.frame(line)
+        inner = [(Function(file, name, name, line).frame(line), line) for file, line, name in lines[1:]] if known else []
+        return chained([(frame, line), *inner], trace)
 
     def _call_at(self, ran: CodeType, offset: int) -> int | None:
         """What the instruction calls: GRAPH; or a resume function, by its level in ``resumed``; None: anything else."""

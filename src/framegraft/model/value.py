@@ -274,9 +274,12 @@ class SetVariable(VariableTracker):
 
 
 class DequeVariable(VariableTracker):
-    """A collections.deque; ``maxlen`` is None or an int."""
+    """A collections.deque; ``maxlen`` is None or an int.
 
-    __slots__ = ("items", "maxlen", "value", "mutated", "changes")
+    ``changes`` counts what iterators do not survive. They do not mind other items at the same places: those in ``replaced``.
+    """
+
+    __slots__ = ("items", "maxlen", "value", "mutated", "changes", "replaced")
 
     def __init__(self, items: list, maxlen: int | None, source: Source | None = None, value: Any = None) -> None:
         self.items = items
@@ -285,6 +288,7 @@ class DequeVariable(VariableTracker):
         self.value = value
         self.mutated = False
         self.changes = 0
+        self.replaced: set[int] = set()
 
     def python_type(self) -> type:
         return collections.deque

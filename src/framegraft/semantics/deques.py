@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from collections.abc import Iterable
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
@@ -36,6 +37,14 @@ def _changed(tx: Any, obj: DequeVariable) -> None:
     hashed.changing(tx, obj)
 
 
+def _replaced(tx: Any, obj: DequeVariable, places: Iterable[int]) -> None:
+    """Other items at the same places: deque_ass_item and deque_reverse leave the state that iterators look at."""
+    changes = obj.changes
+    hashed.changing(tx, obj)
+    obj.changes = changes
+    obj.replaced.update(places)
+
+
 def _trimmed(obj: DequeVariable, from_left: bool) -> None:
     """Let go of what is more than ``maxlen``, at the other end than that at which was added."""
     if obj.maxlen is not None and len(obj.items) > obj.maxlen:
@@ -45,9 +54,10 @@ def _trimmed(obj: DequeVariable, from_left: bool) -> None:
 
 def _extend(tx: Any, obj: DequeVariable, iterable: VariableTracker) -> None:
     items = list(obj.items) if iterable is obj else iteration.unpack_iterable(tx, iterable)
-    obj.items.extend(items)
-    _trimmed(obj, True)
-    _changed(tx, obj)
+    if items and obj.maxlen != 0:
+        obj.items.extend(items)
+        _trimmed(obj, True)
+        _changed(tx, obj)
 
 
 @method(DequeVariable, "append")
@@ -81,9 +91,10 @@ def iadd(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTrack
 @method(DequeVariable, "extendleft")
 def extendleft(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
     items = list(obj.items) if args[0] is obj else iteration.unpack_iterable(tx, args[0])
-    obj.items[:0] = items[::-1]
-    _trimmed(obj, False)
-    _changed(tx, obj)
+    if items and obj.maxlen != 0:
+        obj.items[:0] = items[::-1]
+        _trimmed(obj, False)
+        _changed(tx, obj)
     return NONE
 
 
@@ -106,22 +117,23 @@ def popleft(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTr
 
 @method(DequeVariable, "clear")
 def clear(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
-    obj.items.clear()
-    _changed(tx, obj)
+    if obj.items:
+        obj.items.clear()
+        _changed(tx, obj)
     return NONE
 
 
 @method(DequeVariable, "reverse")
 def reverse(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
     obj.items.reverse()
-    _changed(tx, obj)
+    _replaced(tx, obj, range(len(obj.items)))
     return NONE
 
 
 @method(DequeVariable, "rotate")
 def rotate(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
     count = containers.index_of(tx, args[0]) if args else 1
-    if obj.items:
+    if len(obj.items) > 1:
         count %= len(obj.items)
         obj.items[:] = obj.items[-count:] + obj.items[:-count] if count else obj.items
         _changed(tx, obj)
@@ -143,30 +155,49 @@ def insert(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTra
 
 
 def _matches(tx: Any, obj: DequeVariable, wanted: VariableTracker) -> Any:
-    """Places of the items that are equal to ``wanted``, which is asked of one after the other."""
-    for index, item in enumerate(list(obj.items)):
-        item = realize(item, tx.state)
-        if comparing.equal_items(tx, item, wanted):
-            yield index
+    """For each item, whether it is equal to ``wanted``, and whether asking that has changed the deque."""
+    changes = obj.changes
+    for index in range(len(obj.items)):
+        equal = comparing.equal_items(tx, realize(obj.items[index], tx.state), wanted)
+        yield equal, obj.changes != changes
+
+
+def _mutated(error: type[Exception] = RuntimeError) -> UserRaise:
+    return UserRaise(user_error(error, "deque mutated during iteration"))
 
 
 @method(DequeVariable, "count")
 def count(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
-    return constant(sum(1 for _ in _matches(tx, obj, args[0])))
+    found = 0
+    for equal, mutated in _matches(tx, obj, args[0]):
+        if mutated:
+            raise _mutated()
+        found += equal
+    return constant(found)
 
 
 @method(DequeVariable, "__contains__")
 def contains(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
-    return constant(any(True for _ in _matches(tx, obj, args[0])))
+    for equal, mutated in _matches(tx, obj, args[0]):
+        if equal:
+            return constant(True)
+        if mutated:
+            raise _mutated()
+    return constant(False)
 
 
 @method(DequeVariable, "remove")
 def remove(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
-    for index in _matches(tx, obj, args[0]):
-        del obj.items[index]
-        _changed(tx, obj)
-        return NONE
-    raise UserRaise(user_error(ValueError, "deque.remove(x): x not in deque"))
+    for index, (equal, mutated) in enumerate(_matches(tx, obj, args[0])):
+        if mutated:
+            raise _mutated(IndexError)
+        if equal:
+            del obj.items[index]
+            _changed(tx, obj)
+            return NONE
+    if not isinstance(args[0], ConstantVariable):
+        raise GraphBreak("raised_exception", "deque.remove() of what is not in the deque, whose repr the error tells")
+    raise UserRaise(user_error(ValueError, f"{args[0].value!r} is not in deque"))
 
 
 @method(DequeVariable, "__len__")
@@ -193,8 +224,9 @@ def get(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracke
 
 @method(DequeVariable, "__setitem__")
 def put(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
-    obj.items[_place(tx, obj, args[0])] = args[1]
-    _changed(tx, obj)
+    place = _place(tx, obj, args[0]) % len(obj.items)
+    obj.items[place] = args[1]
+    _replaced(tx, obj, (place,))
     return NONE
 
 

@@ -84,6 +84,7 @@ def _checked(tx: Any, made: VariableTracker) -> VariableTracker:
 
 
 _BACKWARDS = type(reversed([]))
+_DEQUE_BACKWARDS = type(reversed(collections.deque()))
 _DICT_ITERATORS = {"": type(iter({})), "values": type(iter({}.values())), "items": type(iter({}.items()))}
 _REVERSED_ITERATORS = {"": type(reversed({})), "values": type(reversed({}.values())), "items": type(reversed({}.items()))}
 
@@ -120,11 +121,8 @@ def advance(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
     if isinstance(iterator, IteratorVariable):
         if isinstance(iterator.origin, (DictVariable, SetVariable)) and iterator.origin.changes != iterator.changes:
             _check_unchanged(iterator, iterator.origin)
-        if isinstance(iterator.origin, DequeVariable) and iterator.origin.changes != iterator.changes:
-            if iterator.broken or iterator.index == len(iterator.items):
-                return None
-            iterator.broken = True  # dequeiter_next: it has no items left then
-            raise UserRaise(user_error(RuntimeError, "deque mutated during iteration"))
+        if isinstance(iterator.origin, DequeVariable):
+            return _next_of_deque(tx, iterator, iterator.origin)
         if iterator.kind is _BACKWARDS and iterator.items != iterator.origin.items[::-1]:  # type: ignore[union-attr]
             raise GraphBreak("unsupported_iterator", "a list that changes while reversed() goes over it")
         if iterator.index < len(iterator.items):
@@ -153,6 +151,22 @@ def advance(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
             raise UserRaise(user_error(TypeError, f"'{type_name(iterator.cls)}' object is not an iterator"))
         return calls.call(tx, method, [], {})
     raise GraphBreak("unsupported_iterator", f"next() of a {iterator.python_type().__name__}")
+
+
+def _next_of_deque(tx: Any, iterator: IteratorVariable, origin: DequeVariable) -> VariableTracker | None:
+    """dequeiter_next, dequereviter_next: an iterator of a deque that has changed has no items left. The first tells so again and again."""
+    backwards = iterator.kind is _DEQUE_BACKWARDS
+    ended = iterator.broken or iterator.index == len(iterator.items)
+    if backwards and ended:
+        return None
+    if origin.changes != iterator.changes:
+        iterator.broken = True
+        raise UserRaise(user_error(RuntimeError, "deque mutated during iteration"))
+    if ended:
+        return None
+    tx.state.changed(iterator)
+    iterator.index += 1
+    return origin.items[-iterator.index if backwards else iterator.index - 1]
 
 
 def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
