@@ -297,7 +297,7 @@ def children(tracker: Any) -> list:
     if isinstance(tracker, (BuiltinMethodVariable, SuperVariable)):
         return [tracker.obj]
     if isinstance(tracker, IteratorVariable):
-        return [tracker.origin] if tracker.origin is not None else tracker.items[tracker.index :]
+        return [tracker.origin, tracker.holder] if tracker.origin is not None else tracker.items[tracker.index :]  # type: ignore[list-item]
     if isinstance(tracker, CombinedIteratorVariable):
         return [*tracker.iterators, *([tracker.fn] if tracker.fn is not None else [])]
     if isinstance(tracker, ExceptionVariable):

@@ -116,8 +116,10 @@ def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
     base = collections.OrderedDict if issubclass(type(tracker.value), collections.OrderedDict) else dict
     plain = type(tracker.value) is dict
     changed = [(key, pair) for key, pair in tracker.items.items()
-               if tracker.fetched.get(key) is not pair[1] or key in tracker.deleted]
-    for key in tracker.deleted:
+               if tracker.cleared or tracker.fetched.get(key) is not pair[1] or key in tracker.deleted]
+    if tracker.cleared:  # iterators from outside go on among the items that came behind it
+        effects.append(Effect([Owner(tracker.source)], _method_step(base.clear)))
+    for key in tracker.deleted if not tracker.cleared else ():
 
         def delete(cg: Codegen, names: list[str], key: Any = key) -> None:
             cg.load_object(base)

@@ -24,10 +24,10 @@ from .made import new_dict_iterator, new_generator, new_iterator, new_reversed
 from .resume import Suspended
 
 
-def _by_place(cg: Codegen, origin: VariableTracker, index: int, view: str = "", backwards: bool = False) -> None:
+def _by_place(cg: Codegen, holder: VariableTracker | None, index: int, view: str = "", backwards: bool = False) -> None:
     """An iterator over a dict, set or deque that has given ``index`` items."""
     cg.load_object(new_dict_iterator)
-    cg.load(origin)
+    cg.load(holder)  # type: ignore[arg-type]
     for part in (index, view, backwards):
         cg.op("LOAD_CONST", part)
     cg.call(4)
@@ -35,13 +35,13 @@ def _by_place(cg: Codegen, origin: VariableTracker, index: int, view: str = "", 
 
 @builds(IteratorVariable)
 def _iterator(cg: Codegen, t: IteratorVariable) -> None:
-    origin = t.origin
+    origin, holder = t.origin, t.holder
     backwards = t.kind.__name__.startswith("dict_reverse")
-    if t.kind.__name__ == "odict_iterator":
+    if holder is not None and issubclass(holder.python_type(), collections.OrderedDict):
         raise Unreconstructible("an iterator over an OrderedDict")
     if isinstance(origin, (ListVariable, TupleVariable)) and origin.items is t.items:
         cg.load_object(new_iterator)
-        cg.load(origin)
+        cg.load(holder)  # type: ignore[arg-type]
         cg.op("LOAD_CONST", t.index)
         cg.call(2)
     elif isinstance(origin, ConstantVariable) and isinstance(origin.value, range):
@@ -57,18 +57,18 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
             len(origin.items) == len(t.items)):
         if t.broken or origin.source is not None and origin.mutated:
             raise Unreconstructible("an iterator over a dict that has changed")
-        _by_place(cg, origin, t.index, t.view, backwards)
+        _by_place(cg, holder, t.index, t.view, backwards)
     elif isinstance(origin, DequeVariable):
         later = origin.source is not None and origin.changes  # its changes are made when the iterator is there
         if t.broken or later or origin.changes != t.changes or t.kind is not type(iter(collections.deque())):
             raise Unreconstructible("an iterator over a deque that has changed")
-        _by_place(cg, origin, t.index)
+        _by_place(cg, holder, t.index)
     elif isinstance(origin, (DictVariable, SetVariable)) and (t.broken or origin.changes != t.changes):
         raise Unreconstructible("an iterator over a container that has changed")
     elif isinstance(origin, SetVariable):
         if origin.source is not None and origin.mutated:
             raise Unreconstructible("an iterator over a set whose changes are made later")
-        _by_place(cg, origin, t.index)
+        _by_place(cg, holder, t.index)
     elif isinstance(origin, ConstantVariable):
         cg.load_object(new_iterator)
         cg.load(origin)
@@ -77,10 +77,10 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
     elif t.view:
         raise Unreconstructible("an iterator over a view of a dict")
     elif t.kind in (type(reversed([])), type(reversed(()))) and origin is not None:
-        if t.items != origin.items[::-1]:  # type: ignore[union-attr]
-            raise Unreconstructible("a reversed iterator over a list that has changed")
+        if len(t.items) - t.index > len(origin.items):  # type: ignore[attr-defined]
+            raise Unreconstructible("a reversed iterator over a list that has become shorter")
         cg.load_object(new_reversed)
-        cg.load(origin)  # type: ignore[arg-type]
+        cg.load(holder)  # type: ignore[arg-type]
         cg.op("LOAD_CONST", len(t.items) - 1 - t.index)
         cg.call(2)
     elif t.kind not in (type(iter([])), type(iter(()))):

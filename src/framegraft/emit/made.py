@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import functools
 import sys
 import types
 from typing import Any
@@ -69,31 +71,44 @@ def complete_exception(made: BaseException, attrs: dict, cause: Any, context: An
         BaseException.__setattr__(made, "__context__", context)
 
 
+def _method_of(items: Any, name: str) -> Any:
+    """The builtin type's own method of a container, of which a subclass may have another."""
+    base = next((cls for cls in type(items).__mro__ if cls in _CONTAINERS), type(items))
+    return functools.partial(getattr(base, name), items)
+
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
+
+
 def new_iterator(items: Any, index: int) -> Any:
     """Called by transformed code: an iterator over a list or tuple that stands at ``index``."""
-    return _standing_at(iter(items), items, index, index)
+    return _standing_at(_method_of(items, "__iter__")(), items, index, index)
 
 
 def new_reversed(items: Any, index: int) -> Any:
     """Called by transformed code: reversed(items) that gives the item at ``index`` next, none where that is -1."""
-    return _standing_at(reversed(items), items, index, index + 1)
+    made = list.__reversed__(items) if isinstance(items, list) else reversed(tuple(items))
+    return _standing_at(made, items, index, index + 1)
 
 
 def _standing_at(made: Any, items: Any, index: int, size: int) -> Any:
     """``made``, an iterator over ``items``, at ``index``; the list has, or will have when it is changed after this, ``size`` items."""
-    missing = size - len(items)
+    missing = size - _method_of(items, "__len__")()
     if missing > 0:  # __setstate__ would stop at the list's end
-        items.extend([None] * missing)
+        list.extend(items, [None] * missing)
     made.__setstate__(index)
     if missing > 0:
-        del items[-missing:]
+        list.__delitem__(items, slice(-missing, None))
     return made
 
 
-def new_dict_iterator(mapping: dict, index: int, view: str, backwards: bool) -> Any:
-    """Called by transformed code: an iterator over a dict, or a view of it, that has given ``index`` items."""
-    viewed = getattr(mapping, view)() if view else mapping
-    made = reversed(viewed) if backwards else iter(viewed)
+def new_dict_iterator(mapping: Any, index: int, view: str, backwards: bool) -> Any:
+    """Called by transformed code: an iterator over a dict, a view of it, a set or a deque that has given ``index`` items."""
+    if view:
+        viewed = _method_of(mapping, view)()
+        made = reversed(viewed) if backwards else iter(viewed)
+    else:
+        made = _method_of(mapping, "__reversed__" if backwards else "__iter__")()
     for _ in range(index):
         next(made)
     return made

@@ -226,10 +226,10 @@ class DictVariable(VariableTracker):
     """A dict: ``items`` maps a hashable key to (key tracker, value tracker).
 
     ``value`` is the real dict for one from outside; entries are then wrapped when asked for, and ``complete`` tells
-    whether all of them (and their order) have been observed.
+    whether all of them (and their order) have been observed. ``cleared``: the program has emptied it; what is there came after that.
     """
 
-    __slots__ = ("items", "value", "mutated", "complete", "deleted", "cls", "fetched", "owner", "changes")
+    __slots__ = ("items", "value", "mutated", "complete", "deleted", "cleared", "cls", "fetched", "owner", "changes")
 
     def __init__(self, items: dict, source: Source | None = None, value: Any = None, cls: type = dict) -> None:
         self.items: dict[Any, tuple[VariableTracker, VariableTracker]] = items
@@ -238,6 +238,7 @@ class DictVariable(VariableTracker):
         self.mutated = False
         self.complete = value is None
         self.deleted: set = set()
+        self.cleared = False
         self.fetched: dict[Any, VariableTracker] = {}  # entries of the real dict as they were found
         self.cls = cls
         self.owner: ObjectVariable | None = None  # the object whose __dict__ it is
@@ -403,16 +404,19 @@ LIST_ITERATOR = type(iter([]))
 
 
 class IteratorVariable(VariableTracker):
-    """An iterator with a fixed list of items still to come (list, tuple, range, dict views, str)."""
+    """An iterator with a fixed list of items still to come (list, tuple, range, dict views, str).
 
-    __slots__ = ("items", "index", "origin", "changes", "broken", "kind", "view")
+    ``origin``: what it goes over, None for nothing that lasts. ``holder``: the same, or the instance of a subclass around it.
+    """
+
+    __slots__ = ("items", "index", "origin", "holder", "changes", "broken", "kind", "view")
 
     def __init__(self, items: list, origin: VariableTracker | None = None, kind: type = LIST_ITERATOR, view: str = "") -> None:
         self.items = items
         self.kind = kind
         self.view = view  # "values" or "items": what is given for the keys in ``items``
         self.index = 0
-        self.origin = origin
+        self.origin = self.holder = origin
         self.changes = getattr(origin, "changes", 0)
         self.broken = False
         self.source = None

@@ -244,6 +244,8 @@ def call_method(
             arity.check_method(owner or target.python_type(), name, len(args), kwargs)
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
+                if isinstance(result, IteratorVariable) and result.origin is target and obj.python_type() is not types.MappingProxyType:
+                    result.holder = obj
                 return _of_subclass(obj, target) if result is target is not obj else result
     if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:

@@ -308,7 +308,7 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
         return known(tx, args[0], [], {})
     inner = hashed.payload_of(args[0])
     if isinstance(inner, DictVariable):
-        return iteration.iterate_dict(tx, inner, backwards=True)
+        return iteration.iterate_dict(tx, inner, backwards=True, holder=args[0])
     if isinstance(inner, ConstantVariable):
         try:
             values = reversed(inner.value)
@@ -322,7 +322,9 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     if not isinstance(inner, (ListVariable, TupleVariable)):
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
     kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
-    return IteratorVariable(list(reversed(inner.items)), inner, kind)
+    made = IteratorVariable(list(reversed(inner.items)), inner, kind)
+    made.holder = args[0]
+    return made
 
 
 REVERSED_SEQUENCE: list[Any] = []  # set by lazy.py, which builds on this file

@@ -117,12 +117,12 @@ def view_items(tx: Any, view: ViewVariable) -> list[VariableTracker]:
 
 @method(ViewVariable, "__iter__")
 def view_iter(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
-    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind)
+    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind, holder=obj.holder)
 
 
 @method(ViewVariable, "__reversed__")
 def view_reversed(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
-    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind, backwards=True)
+    return iteration.iterate_dict(tx, obj.of, "" if obj.kind == "keys" else obj.kind, backwards=True, holder=obj.holder)
 
 
 @method(ViewVariable, "__len__")
@@ -223,6 +223,7 @@ def dict_update(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> Variabl
 def dict_clear(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> VariableTracker:
     for key, _ in list(hashed.complete(tx, obj).values()):
         hashed.dict_delete(tx, obj, key)
+        obj.cleared = True
     return NONE
 
 

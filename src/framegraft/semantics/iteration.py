@@ -40,6 +40,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
     """iter(obj)."""
     if isinstance(obj, ITERATORS):
         return obj
+    holder = obj
     if isinstance(obj, ObjectVariable):
         if issubclass(type(obj.value), type):
             return _checked(tx, realize(calls.call(tx, _need(tx, attributes.special_method(tx, obj, "__iter__"), obj), [], {}), tx.state))
@@ -48,7 +49,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         if method is not None and (inner is obj or not calls.is_builtin_method(method)):
             return _checked(tx, realize(calls.call(tx, method, [], {}), tx.state))
         if isinstance(inner, DictVariable) and issubclass(obj.cls, collections.OrderedDict):
-            made = iterate_dict(tx, inner)
+            made = iterate_dict(tx, inner, holder=obj)
             made.kind = type(iter(collections.OrderedDict()))
             return made
         if method is None and inner is obj:
@@ -60,11 +61,11 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items, None, type(iter(())))
     if isinstance(obj, (ListVariable, TupleVariable)):
         # A list may change while it is iterated: share the items, don't copy them.
-        return IteratorVariable(obj.items, obj, type(iter([] if isinstance(obj, ListVariable) else ())))
+        return _held(IteratorVariable(obj.items, obj, type(iter([] if isinstance(obj, ListVariable) else ()))), holder)
     if isinstance(obj, DictVariable):
-        return iterate_dict(tx, obj)
+        return iterate_dict(tx, obj, holder=holder)
     if isinstance(obj, SetVariable):
-        return IteratorVariable(hashed.ordered_items(obj), obj, type(iter(set())))
+        return _held(IteratorVariable(hashed.ordered_items(obj), obj, type(iter(set()))), holder)
     if isinstance(obj, DequeVariable):
         return calls.call_method(tx, obj, "__iter__", [], {})
     if isinstance(obj, ConstantVariable):
@@ -89,11 +90,19 @@ _DICT_ITERATORS = {"": type(iter({})), "values": type(iter({}.values())), "items
 _REVERSED_ITERATORS = {"": type(reversed({})), "values": type(reversed({}.values())), "items": type(reversed({}.items()))}
 
 
-def iterate_dict(tx: Any, d: DictVariable, view: str = "", backwards: bool = False) -> IteratorVariable:
-    """An iterator over a dict, its values or its items, which sees what happens to the dict."""
+def _held(made: IteratorVariable, holder: VariableTracker) -> IteratorVariable:
+    """An iterator over the contents of ``holder``, an instance of a subclass or the container itself."""
+    if holder.python_type() is not types.MappingProxyType:
+        made.holder = holder
+    return made
+
+
+def iterate_dict(tx: Any, d: DictVariable, view: str = "", backwards: bool = False,
+                 holder: VariableTracker | None = None) -> IteratorVariable:
+    """An iterator over a dict (the contents of ``holder``), its values or its items, which sees what happens to the dict."""
     keys = [key for key, _ in complete(tx, d).values()]
     kinds = _REVERSED_ITERATORS if backwards else _DICT_ITERATORS
-    return IteratorVariable(keys[::-1] if backwards else keys, d, kinds[view], view)
+    return _held(IteratorVariable(keys[::-1] if backwards else keys, d, kinds[view], view), holder or d)
 
 
 def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> VariableTracker:
@@ -123,8 +132,8 @@ def advance(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
             _check_unchanged(iterator, iterator.origin)
         if isinstance(iterator.origin, DequeVariable):
             return _next_of_deque(tx, iterator, iterator.origin)
-        if iterator.kind is _BACKWARDS and iterator.items != iterator.origin.items[::-1]:  # type: ignore[union-attr]
-            raise GraphBreak("unsupported_iterator", "a list that changes while reversed() goes over it")
+        if iterator.kind is _BACKWARDS:
+            return _next_backwards(tx, iterator)
         if iterator.index < len(iterator.items):
             tx.state.changed(iterator)
             iterator.index += 1
@@ -134,8 +143,8 @@ def advance(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
             assert isinstance(iterator.origin, DictVariable)
             key, value = iterator.origin.items[hashed.hash_key(tx, item)]
             return value if iterator.view == "values" else TupleVariable([key, value])
-        if isinstance(iterator.origin, ListVariable) and iterator.kind is not _BACKWARDS:
-            iterator.items, iterator.index, iterator.origin = [], 0, None  # it lets go of the list: what is added comes too late
+        if isinstance(iterator.origin, ListVariable):
+            _let_go(iterator)
         return None
     if isinstance(iterator, CombinedIteratorVariable):
         tx.state.changed(iterator)
@@ -151,6 +160,22 @@ def advance(tx: Any, iterator: VariableTracker) -> VariableTracker | None:
             raise UserRaise(user_error(TypeError, f"'{type_name(iterator.cls)}' object is not an iterator"))
         return calls.call(tx, method, [], {})
     raise GraphBreak("unsupported_iterator", f"next() of a {iterator.python_type().__name__}")
+
+
+def _let_go(iterator: IteratorVariable) -> None:
+    """At its end an iterator lets go of the list: what is added to that comes too late."""
+    iterator.items, iterator.index, iterator.origin, iterator.holder = [], 0, None, None
+
+
+def _next_backwards(tx: Any, iterator: IteratorVariable) -> VariableTracker | None:
+    """listreviter_next: the item at its place, one further down each time; no more items where the list has become shorter."""
+    place = len(iterator.items) - 1 - iterator.index
+    if not isinstance(iterator.origin, ListVariable) or not 0 <= place < len(iterator.origin.items):
+        _let_go(iterator)
+        return None
+    tx.state.changed(iterator)
+    iterator.index += 1
+    return iterator.origin.items[place]
 
 
 def _next_of_deque(tx: Any, iterator: IteratorVariable, origin: DequeVariable) -> VariableTracker | None:
@@ -171,6 +196,8 @@ def _next_of_deque(tx: Any, iterator: IteratorVariable, origin: DequeVariable) -
 
 def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
     """dictiter_iternextkey and setiter_iternext: the size must stay; what a change of keys does depends on their hashes."""
+    if issubclass(iterator.holder.python_type(), collections.OrderedDict):  # type: ignore[union-attr]
+        raise GraphBreak("unsupported_iterator", "an OrderedDict that changes while it is iterated")
     if len(origin.items) != len(iterator.items) or iterator.broken:
         iterator.broken = True
         kind = "dictionary" if isinstance(origin, DictVariable) else "Set"

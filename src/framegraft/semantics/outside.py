@@ -10,6 +10,7 @@ import collections
 import copy
 import gc
 import itertools
+import operator
 from typing import Any
 
 from ..errors import GraphBreak
@@ -23,6 +24,7 @@ _SAMPLES: tuple[Any, ...] = (
 # Leaves: iterators over a container, which copy.copy duplicates (their __reduce__ tells container and place).
 LEAVES = frozenset(type(iter(sample)) for sample in _SAMPLES)
 KINDS = LEAVES | {enumerate, zip}
+_BACKWARDS = type(reversed([]))
 
 
 def leaves_of(iterator: Any) -> list[Any]:
@@ -40,6 +42,8 @@ def duplicate(iterator: Any) -> Any:
     """An independent iterator at the same place."""
     kind = type(iterator)
     if kind in LEAVES:
+        if kind is _BACKWARDS and not operator.length_hint(iterator):
+            return iter([])  # the list has become shorter: a copy's __setstate__ would stand at its new end
         try:
             return copy.copy(iterator)
         except RuntimeError:
