@@ -7,6 +7,7 @@ may store anew without reading it. The interrupted frame, which lasts until the 
 
 from __future__ import annotations
 
+import collections
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -96,7 +97,8 @@ def _taken_out(tracker: Any) -> list[tuple[Any, Any]]:
                 for key in changed if type(key) in (str, int) and dict.__contains__(value, key)]
     if isinstance(tracker, (ListVariable, DequeVariable, SetVariable)) and value is not None and not getattr(tracker, "unseen", False):
         kept = {id(getattr(new, "value", None)) for new in (tracker.items.values() if isinstance(tracker, SetVariable) else tracker.items)}
-        return [(old, None) for old in value if id(old) not in kept]
+        base = next(cls for cls in type(value).__mro__ if cls in (list, collections.deque, set, frozenset))
+        return [(old, None) for old in base.__iter__(value) if id(old) not in kept]  # a subclass may have an __iter__ of its own
     return []
 
 

@@ -71,6 +71,7 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
     if inner is not a and not isinstance(inner, TupleVariable) and not overrides(tx, a, name):
         if a.python_type() is types.MappingProxyType:
             raise GraphBreak("raised_exception", "a mappingproxy changed in place")
+        containers.check_own_items(tx, a, name)
         return a if inplace(tx, fn, inner, b) is inner else binary(tx, plain, a, b, inplace=True)
     if isinstance(a, ListVariable) and fn is operator.iadd:
         a.extend(iteration.unpack_iterable(tx, b))

@@ -46,6 +46,7 @@ from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
 
 WEAKREF: list[Any] = []  # set by library.py, which builds on this file
 CACHED: list[Any] = []  # set by cached.py, as well
+CHECK_ITEMS: list[Any] = []  # set by mappings.py, as well
 MAKING: list[Any] = []  # (call_class, new_object), set by making.py
 
 
@@ -232,6 +233,8 @@ def call_method(
         return TENSOR.call_method(tx, obj, name, args, kwargs)
     target = obj
     if isinstance(obj, ObjectVariable) and obj.payload is not None and (owner is not object):
+        if args or kwargs or name not in ("__init__", "update"):
+            CHECK_ITEMS[0](tx, obj, name)
         target = payload_of(obj)
     if target is not obj:
         handler = METHODS.get((ObjectVariable, name))
@@ -241,7 +244,7 @@ def call_method(
     for cls in (type(target), *([TupleVariable] if type(target) is SizeVariable else []), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
-            arity.check_method(owner or target.python_type(), name, len(args), kwargs)
+            arity.check_method(owner if owner in target.python_type().__mro__ else target.python_type(), name, len(args), kwargs)
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
                 if isinstance(result, IteratorVariable) and result.origin is target and obj.python_type() is not types.MappingProxyType:

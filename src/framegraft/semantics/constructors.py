@@ -209,13 +209,16 @@ def make_tuple(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cls is frozenset and args and isinstance(args[0], SetVariable) and args[0].cls is frozenset:
         return args[0]
-    items = ListVariable(iteration.unpack_iterable(tx, args[0])) if args else ListVariable([])
+    source = args[0] if args else ListVariable([])
+    if isinstance(hashed.payload_of(source), SetVariable):
+        source = hashed.payload_of(source)  # set_update_internal takes what is in it, whatever its own methods say
+    items = ListVariable(iteration.unpack_iterable(tx, source))
     result = SetVariable({}, cls=cls)
     for item in items.items:
         item = realize(item, tx.state)
         result.items.setdefault(hashed.hash_key(tx, item), item)
-    whole = args and isinstance(hashed.payload_of(args[0]), (SetVariable, DictVariable))
-    keys = hashed.shadow(tx, args[0] if whole else items)
+    whole = isinstance(hashed.payload_of(source), (SetVariable, DictVariable)) and not hashed.iterates_itself(tx, source)
+    keys = hashed.shadow(tx, source if whole else items)
     result.order = None if keys is None else cls(keys)
     result.log = None
     return result
@@ -307,6 +310,9 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     if method is not None and known is not None:
         return known(tx, args[0], [], {})
     inner = hashed.payload_of(args[0])
+    if isinstance(inner, TupleVariable) and isinstance(args[0], ObjectVariable) and any(
+            isinstance(lookup.mro_lookup(tx, args[0].cls, name), types.FunctionType) for name in ("__len__", "__getitem__")):
+        return REVERSED_SEQUENCE[0](tx, args[0])  # tuples have no __reversed__
     if isinstance(inner, DictVariable):
         return iteration.iterate_dict(tx, inner, backwards=True, holder=args[0])
     if isinstance(inner, ConstantVariable):

@@ -46,7 +46,9 @@ def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTrack
     """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods."""
     inner = payload_of(tracker)
     if isinstance(inner, DictVariable):
-        own = isinstance(tracker, ObjectVariable) and isinstance(lookup.mro_lookup(tx, tracker.cls, "__iter__"), types.FunctionType)
+        asked = ("__iter__", "keys", "__getitem__") if issubclass(tracker.python_type(), collections.OrderedDict) else ("__iter__",)
+        own = isinstance(tracker, ObjectVariable) and any(
+            isinstance(lookup.mro_lookup(tx, tracker.cls, name), types.FunctionType) for name in asked)
         if not own:
             return list(complete(tx, inner).values())
     method = attributes.special_method(tx, tracker, "keys")
@@ -73,13 +75,40 @@ def like(tx: Any, obj: VariableTracker, payload: DictVariable) -> VariableTracke
     return made
 
 
+_ASKED = {
+    **dict.fromkeys(("__init__", "update", "__ior__"), ("__setitem__",)),
+    **dict.fromkeys(("pop", "popitem"), ("__contains__", "__getitem__", "__delitem__")),
+    **dict.fromkeys(("copy", "__or__", "__ror__"), ("__getitem__", "__setitem__")),
+    "setdefault": ("__contains__", "__getitem__", "__setitem__"),
+}
+
+
+def check_own_items(tx: Any, obj: VariableTracker, name: str) -> None:
+    """OrderedDict's functions in C go by the item methods that the class of an instance has of its own."""
+    if not isinstance(obj, ObjectVariable) or name not in _ASKED or not issubclass(obj.cls, collections.OrderedDict):
+        return
+    own = [method for method in _ASKED[name] if isinstance(lookup.mro_lookup(tx, obj.cls, method), types.FunctionType)]
+    if own:
+        raise GraphBreak("unsupported_builtin_method", f"OrderedDict.{name} of a {obj.cls.__name__}, which asks its {', '.join(own)}")
+
+
+def copied(tx: Any, obj: VariableTracker) -> DictVariable:
+    """PyDict_Copy: of a subclass with its own ``__iter__``, what its methods tell."""
+    made = DictVariable({})
+    for key, value in mapping_items(tx, obj):
+        dict_set(tx, made, key, value)
+    return made
+
+
 def merge(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker:
     """``left | right`` of two dicts."""
-    merged = dict(complete(tx, payload_of(left)))  # type: ignore[arg-type]
-    for key, (k, v) in complete(tx, payload_of(right)).items():  # type: ignore[arg-type]
-        merged[key] = (merged[key][0] if key in merged else k, v)
+    for operand in (left, right):
+        check_own_items(tx, operand, "__or__")
+    merged = copied(tx, left)
+    for key, value in mapping_items(tx, right):
+        dict_set(tx, merged, key, value)
     own = isinstance(left, ObjectVariable) and issubclass(left.cls, _OWN_CLASS)
-    return like(tx, left if own else right, DictVariable(merged))
+    return like(tx, left if own else right, merged)
 
 
 # -- sets

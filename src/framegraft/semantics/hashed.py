@@ -282,11 +282,18 @@ def ordered_items(s: SetVariable) -> list[VariableTracker]:
     return [s.items[key] for key in s.order]
 
 
+def iterates_itself(tx: Any, obj: VariableTracker) -> bool:
+    """Whether the class of an instance has an ``__iter__`` written in Python."""
+    return isinstance(obj, ObjectVariable) and isinstance(lookup.mro_lookup(tx, obj.cls, "__iter__"), types.FunctionType)
+
+
 def shadow(tx: Any, operand: VariableTracker) -> Any:
     """For ``SetVariable.order``: an operand of a set's method, with keys for items; None where the order is not known."""
     inner = payload_of(operand)
     if isinstance(inner, SetVariable):
         return inner.order
+    if inner is not operand and iterates_itself(tx, operand):
+        return None  # by code of the program, which has run
     if isinstance(inner, DictVariable):
         keys = list(complete(tx, inner))
         return dict.fromkeys(keys) if all(map(has_steady_hash, keys)) else None
@@ -342,12 +349,13 @@ def set_update(tx: Any, s: VariableTracker, iterable: VariableTracker) -> None:
     s = payload_of(s)
     assert isinstance(s, SetVariable)
     other = payload_of(iterable)
-    whole = isinstance(other, (SetVariable, DictVariable))  # CPython makes room for all of it in advance
+    # set_update_internal takes what is in them, whatever their own methods say; it makes room for all of it in advance.
+    whole = isinstance(other, SetVariable) or type(iterable) is DictVariable
     order, log = s.order, s.log
     if whole:
         operand = shadow(tx, other)
         s.order = s.log = None
-    for item in ITERATE[0](tx, iterable):
+    for item in ITERATE[0](tx, other if whole else iterable):
         set_add(tx, s, realize(item, tx.state))
     if whole:
         s.order = order if operand is not None else None

@@ -74,6 +74,8 @@ def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker
 def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:
     """list.__init__, dict.__init__, set.__init__ on an instance of a subclass."""
     inner = obj.payload
+    if args or kwargs:
+        calls.CHECK_ITEMS[0](tx, obj, "__init__")
     arity.check_method(obj.cls, "__init__", len(args), kwargs)
     own = next((INITIALISERS[base] for base in obj.cls.__mro__ if base in INITIALISERS), None)
     if own is not None:

@@ -19,7 +19,7 @@ from .functions import is_callable
 def copy(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
     if not isinstance(obj.payload, DictVariable) or args:
         return None
-    return containers.like(tx, obj, DictVariable(dict(hashed.complete(tx, obj.payload))))
+    return containers.like(tx, obj, containers.copied(tx, obj))
 
 
 @method(ObjectVariable, "move_to_end")
@@ -105,3 +105,6 @@ def missing(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variable
     value = calls.call(tx, factory, [], {})
     containers.set_item(tx, obj, args[0], value)
     return value
+
+
+calls.CHECK_ITEMS.append(containers.check_own_items)

@@ -99,6 +99,8 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
         return fold(operator.contains, [inner, item])
     if isinstance(inner, ConstantVariable) and isinstance(inner.value, (str, bytes)):
         raise GraphBreak("raised_exception", f"a {item.python_type().__name__} looked for in a {inner.python_type().__name__}")
+    if isinstance(container, ObjectVariable) and inner is container and method is not None:
+        return calls.call_method(tx, container, "__contains__", [item], {})
     if isinstance(inner, DictVariable):
         return constant(hashed.dict_get(tx, inner, item) is not None)
     if isinstance(inner, SetVariable):

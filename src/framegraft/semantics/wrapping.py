@@ -208,11 +208,12 @@ class VariableBuilder:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
         if issubclass(type(value), (set, frozenset)):
-            if not all(type(v) in CONSTANT_TYPES or type(v) is type for v in value):
+            base_cls = set if issubclass(type(value), set) else frozenset
+            held = list(base_cls.__iter__(value))
+            if not all(type(v) in CONSTANT_TYPES or type(v) is type for v in held):
                 raise GraphBreak("unsupported_iterator", "a set of objects other than constants and classes, made outside of the trace")
             guards.add(source, "PY", _SetIs(value))
-            base_cls = set if issubclass(type(value), set) else frozenset
-            items = {v: wrap_class(self, v) if type(v) is type else constant(v) for v in value}
+            items = {v: wrap_class(self, v) if type(v) is type else constant(v) for v in held}
             return SetVariable(items, source, value, base_cls)
         return None
 
@@ -337,10 +338,14 @@ class _SetIs:
     __name__ = "set_is"
 
     def __init__(self, value: Any) -> None:
-        self.items = [(type(v), v) for v in value]
+        self.items = self._typed(value)
 
     def __call__(self, value: Any) -> bool:
-        return [(type(v), v) for v in value] == self.items
+        return self._typed(value) == self.items
+
+    def _typed(self, value: Any) -> list[tuple[type, Any]]:
+        iterate: Any = set.__iter__ if isinstance(value, set) else frozenset.__iter__  # a subclass may have its own
+        return [(type(v), v) for v in iterate(value)]
 
 
 class _GlobalsAre:
