@@ -75,7 +75,7 @@ def _fast(cg: Codegen, name: str) -> None:
 
 def _list(tracker: ListVariable, effects: list[Effect]) -> None:
     if tracker.unseen:
-        effects.append(Effect([ListVariable(list(tracker.appended)), Owner(tracker.source)], _extend))
+        effects.append(_call(list.extend, Owner(tracker.source), ListVariable(list(tracker.appended))))
         return
     items = ListVariable(list(tracker.items))
 
@@ -99,17 +99,21 @@ def _list(tracker: ListVariable, effects: list[Effect]) -> None:
         cg.op("POP_TOP")
 
     if tracker.filled and not tracker.items:  # it may be a list that is being sorted: that notices whether it ever got an item
-        effects.append(Effect([ListVariable([NONE]), Owner(tracker.source)], _extend))
+        effects.append(_call(list.extend, Owner(tracker.source), ListVariable([NONE])))
     effects.append(Effect([items, Owner(tracker.source)], store))
 
 
-def _extend(cg: Codegen, names: list[str]) -> None:
-    cg.load_object(list)
-    cg.op("LOAD_ATTR", "extend")
-    _fast(cg, names[1])
-    _fast(cg, names[0])
-    cg.call(2)
-    cg.op("POP_TOP")
+def _call(method: Any, *values: Any) -> Effect:
+    """A call of a builtin type's method, whose result is dropped."""
+
+    def store(cg: Codegen, names: list[str]) -> None:
+        cg.load_object(method)
+        for name in names:
+            _fast(cg, name)
+        cg.call(len(names))
+        cg.op("POP_TOP")
+
+    return Effect(list(values), store)
 
 
 def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
@@ -118,7 +122,7 @@ def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
     changed = [(key, pair) for key, pair in tracker.items.items()
                if tracker.cleared or tracker.fetched.get(key) is not pair[1] or key in tracker.deleted]
     if tracker.cleared:  # iterators from outside go on among the items that came behind it
-        effects.append(Effect([Owner(tracker.source)], _method_step(base.clear)))
+        effects.append(_call(base.clear, Owner(tracker.source)))
     for key in tracker.deleted if not tracker.cleared else ():
 
         def delete(cg: Codegen, names: list[str], key: Any = key) -> None:
@@ -151,57 +155,22 @@ def _dict(tracker: DictVariable, effects: list[Effect]) -> None:
 
 
 def _set(tracker: SetVariable, effects: list[Effect]) -> None:
+    owner = Owner(tracker.source)
     if tracker.log is not None:
-        for method, item in tracker.log:
-            effects.append(Effect([Owner(tracker.source), *([] if item is None else [item])], _method_step(getattr(set, method))))
+        effects += [_call(getattr(set, method), owner, *([] if item is None else [item])) for method, item in tracker.log]
         return
-    items = ListVariable(list(tracker.items.values()))
-
-    def store(cg: Codegen, names: list[str]) -> None:
-        for method, args in (("clear", ()), ("update", (names[0],))):
-            cg.load_object(set)
-            cg.op("LOAD_ATTR", method)
-            _fast(cg, names[1])
-            for name in args:
-                _fast(cg, name)
-            cg.call(1 + len(args))
-            cg.op("POP_TOP")
-
-    effects.append(Effect([items, Owner(tracker.source)], store))
-
-
-def _method_step(method: Any) -> Any:
-    """Call a method of a builtin type; what it gives is dropped."""
-
-    def store(cg: Codegen, names: list[str]) -> None:
-        cg.load_object(method)
-        for name in names:
-            _fast(cg, name)
-        cg.call(len(names))
-        cg.op("POP_TOP")
-
-    return store
+    effects += [_call(set.clear, owner), _call(set.update, owner, ListVariable(list(tracker.items.values())))]
 
 
 def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
     """Iterators from outside end where the deque has changed, and go on where only items are others: so it must be here, too."""
+    owner, kind = Owner(tracker.source), collections.deque
     if not tracker.changes:
-        owner = Owner(tracker.source)
-        for place in sorted(tracker.replaced):
-            effects.append(Effect([owner, constant(place), tracker.items[place]], _method_step(collections.deque.__setitem__)))
+        effects += [_call(kind.__setitem__, owner, constant(place), tracker.items[place]) for place in sorted(tracker.replaced)]
         return
-
-    def store(cg: Codegen, names: list[str]) -> None:
-        touched: tuple = () if tracker.items else (("append", (names[0],)),)  # clear() leaves an empty deque as it is
-        for method, args in (*touched, ("clear", ()), ("extend", (names[0],))):
-            cg.load_object(getattr(collections.deque, method))
-            _fast(cg, names[1])
-            for name in args:
-                _fast(cg, name)
-            cg.call(1 + len(args))
-            cg.op("POP_TOP")
-
-    effects.append(Effect([ListVariable(list(tracker.items)), Owner(tracker.source)], store))
+    if not tracker.items:
+        effects.append(_call(kind.append, owner, NONE))  # clear() leaves an empty deque as it is
+    effects += [_call(kind.clear, owner), _call(kind.extend, owner, ListVariable(list(tracker.items)))]
 
 
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:

@@ -7,7 +7,6 @@ may store anew without reading it. The interrupted frame, which lasts until the 
 
 from __future__ import annotations
 
-import collections
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -97,8 +96,7 @@ def _taken_out(tracker: Any) -> list[tuple[Any, Any]]:
                 for key in changed if type(key) in (str, int) and dict.__contains__(value, key)]
     if isinstance(tracker, (ListVariable, DequeVariable, SetVariable)) and value is not None and not getattr(tracker, "unseen", False):
         kept = {id(getattr(new, "value", None)) for new in (tracker.items.values() if isinstance(tracker, SetVariable) else tracker.items)}
-        base = next(cls for cls in type(value).__mro__ if cls in (list, collections.deque, set, frozenset))
-        return [(old, None) for old in base.__iter__(value) if id(old) not in kept]  # a subclass may have an __iter__ of its own
+        return [(old, None) for old in lookup.container_type(value).__iter__(value) if id(old) not in kept]
     return []
 
 

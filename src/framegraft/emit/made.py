@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import collections
-import functools
 import sys
 import types
 from typing import Any
@@ -12,6 +10,7 @@ import torch
 
 from .. import _native
 from ..model.value import MISSING
+from ..semantics.lookup import container_type
 from .tracebacks import Function
 
 
@@ -71,18 +70,9 @@ def complete_exception(made: BaseException, attrs: dict, cause: Any, context: An
         BaseException.__setattr__(made, "__context__", context)
 
 
-def _method_of(items: Any, name: str) -> Any:
-    """The builtin type's own method of a container, of which a subclass may have another."""
-    base = next((cls for cls in type(items).__mro__ if cls in _CONTAINERS), type(items))
-    return functools.partial(getattr(base, name), items)
-
-
-_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
-
-
 def new_iterator(items: Any, index: int) -> Any:
     """Called by transformed code: an iterator over a list or tuple that stands at ``index``."""
-    return _standing_at(_method_of(items, "__iter__")(), items, index, index)
+    return _standing_at(container_type(items).__iter__(items), items, index, index)
 
 
 def new_reversed(items: Any, index: int) -> Any:
@@ -93,7 +83,7 @@ def new_reversed(items: Any, index: int) -> Any:
 
 def _standing_at(made: Any, items: Any, index: int, size: int) -> Any:
     """``made``, an iterator over ``items``, at ``index``; the list has, or will have when it is changed after this, ``size`` items."""
-    missing = size - _method_of(items, "__len__")()
+    missing = size - container_type(items).__len__(items)
     if missing > 0:  # __setstate__ would stop at the list's end
         list.extend(items, [None] * missing)
     made.__setstate__(index)
@@ -104,11 +94,12 @@ def _standing_at(made: Any, items: Any, index: int, size: int) -> Any:
 
 def new_dict_iterator(mapping: Any, index: int, view: str, backwards: bool) -> Any:
     """Called by transformed code: an iterator over a dict, a view of it, a set or a deque that has given ``index`` items."""
+    base = container_type(mapping)
     if view:
-        viewed = _method_of(mapping, view)()
+        viewed = getattr(base, view)(mapping)
         made = reversed(viewed) if backwards else iter(viewed)
     else:
-        made = _method_of(mapping, "__reversed__" if backwards else "__iter__")()
+        made = base.__reversed__(mapping) if backwards else base.__iter__(mapping)
     for _ in range(index):
         next(made)
     return made

@@ -424,6 +424,12 @@ class IteratorVariable(VariableTracker):
     def python_type(self) -> type:
         return self.kind
 
+    def within(self, holder: VariableTracker) -> IteratorVariable:
+        """The same, over what ``holder`` holds. A mappingproxy shows what is there without it."""
+        if holder.python_type() is not types.MappingProxyType:
+            self.holder = holder
+        return self
+
 
 class CombinedIteratorVariable(VariableTracker):
     """enumerate, zip, map, filter over other iterators."""

@@ -233,8 +233,7 @@ def call_method(
         return TENSOR.call_method(tx, obj, name, args, kwargs)
     target = obj
     if isinstance(obj, ObjectVariable) and obj.payload is not None and (owner is not object):
-        if args or kwargs or name not in ("__init__", "update"):
-            CHECK_ITEMS[0](tx, obj, name)
+        CHECK_ITEMS[0](tx, obj, name, bool(args or kwargs))
         target = payload_of(obj)
     if target is not obj:
         handler = METHODS.get((ObjectVariable, name))
@@ -247,8 +246,8 @@ def call_method(
             arity.check_method(owner if owner in target.python_type().__mro__ else target.python_type(), name, len(args), kwargs)
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
-                if isinstance(result, IteratorVariable) and result.origin is target and obj.python_type() is not types.MappingProxyType:
-                    result.holder = obj
+                if isinstance(result, IteratorVariable) and result.origin is target:
+                    result.within(obj)
                 return _of_subclass(obj, target) if result is target is not obj else result
     if isinstance(target, ConstantVariable) and name not in NOT_PURE:
         try:

@@ -98,7 +98,7 @@ def folded_members(tx: Any, a: VariableTracker, b: VariableTracker, *names: str)
     values = []
     for operand in (specialised(a), specialised(b)):
         if is_member(operand):
-            if any(isinstance(lookup.mro_lookup(tx, operand.cls, name), types.FunctionType) for name in names):
+            if any(lookup.is_python(tx, operand.cls, name) for name in names):
                 return None
         elif type(operand) is not ConstantVariable:
             return None
@@ -152,7 +152,7 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
 
 def _own_method(tx: Any, left: ExceptionVariable, name: str, right: VariableTracker) -> VariableTracker | None:
     """An exception's operator method, which only Python classes have."""
-    if not isinstance(lookup.mro_lookup(tx, left.cls, name), types.FunctionType):
+    if not lookup.is_python(tx, left.cls, name):
         if name == "__ne__":
             inverse = _own_method(tx, left, "__eq__", right)
             return None if inverse is None else not_(tx, inverse)

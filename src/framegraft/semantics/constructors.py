@@ -303,16 +303,14 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     method = attributes.special_method(tx, args[0], "__reversed__") if isinstance(args[0], ObjectVariable) else None
     if method is not None and not calls.is_builtin_method(method):
         return calls.call(tx, method, [], {})
-    if isinstance(args[0], ObjectVariable) and method is None and args[0].payload is None and all(
-            isinstance(lookup.mro_lookup(tx, args[0].cls, name), types.FunctionType) for name in ("__len__", "__getitem__")):
-        return REVERSED_SEQUENCE[0](tx, args[0])
+    if isinstance(args[0], ObjectVariable) and method is None:
+        asked = [lookup.is_python(tx, args[0].cls, name) for name in ("__len__", "__getitem__")]
+        if any(asked) if isinstance(args[0].payload, TupleVariable) else args[0].payload is None and all(asked):  # tuples have them in C
+            return REVERSED_SEQUENCE[0](tx, args[0])
     known = METHODS.get((type(args[0]), "__reversed__"))  # of a dict's view
     if method is not None and known is not None:
         return known(tx, args[0], [], {})
     inner = hashed.payload_of(args[0])
-    if isinstance(inner, TupleVariable) and isinstance(args[0], ObjectVariable) and any(
-            isinstance(lookup.mro_lookup(tx, args[0].cls, name), types.FunctionType) for name in ("__len__", "__getitem__")):
-        return REVERSED_SEQUENCE[0](tx, args[0])  # tuples have no __reversed__
     if isinstance(inner, DictVariable):
         return iteration.iterate_dict(tx, inner, backwards=True, holder=args[0])
     if isinstance(inner, ConstantVariable):
@@ -328,9 +326,7 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
     if not isinstance(inner, (ListVariable, TupleVariable)):
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")
     kind = type(reversed([] if isinstance(inner, ListVariable) else ()))
-    made = IteratorVariable(list(reversed(inner.items)), inner, kind)
-    made.holder = args[0]
-    return made
+    return IteratorVariable(list(reversed(inner.items)), inner, kind).within(args[0])
 
 
 REVERSED_SEQUENCE: list[Any] = []  # set by lazy.py, which builds on this file

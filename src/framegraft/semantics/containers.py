@@ -45,17 +45,19 @@ def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
 def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
     """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods."""
     inner = payload_of(tracker)
-    if isinstance(inner, DictVariable):
-        asked = ("__iter__", "keys", "__getitem__") if issubclass(tracker.python_type(), collections.OrderedDict) else ("__iter__",)
-        own = isinstance(tracker, ObjectVariable) and any(
-            isinstance(lookup.mro_lookup(tx, tracker.cls, name), types.FunctionType) for name in asked)
-        if not own:
-            return list(complete(tx, inner).values())
+    if isinstance(inner, DictVariable) and not _tells_items(tx, tracker):
+        return list(complete(tx, inner).values())
     method = attributes.special_method(tx, tracker, "keys")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{type_name(tracker.python_type())}' object is not a mapping"))
     keys = [realize(k, tx.state) for k in ITERATE[0](tx, realize(calls.call(tx, method, [], {}), tx.state))]
     return [(key, get_item(tx, tracker, key)) for key in keys]
+
+
+def _tells_items(tx: Any, tracker: VariableTracker) -> bool:
+    """Whether a dict's class has methods of its own that dict_merge, or mutablemapping_update, asks for its items."""
+    asked = ("__iter__", "keys", "__getitem__") if issubclass(tracker.python_type(), collections.OrderedDict) else ("__iter__",)
+    return isinstance(tracker, ObjectVariable) and any(lookup.is_python(tx, tracker.cls, name) for name in asked)
 
 
 _OWN_CLASS = (collections.OrderedDict, collections.defaultdict)
@@ -83,17 +85,21 @@ _ASKED = {
 }
 
 
-def check_own_items(tx: Any, obj: VariableTracker, name: str) -> None:
-    """OrderedDict's functions in C go by the item methods that the class of an instance has of its own."""
+def check_own_items(tx: Any, obj: VariableTracker, name: str, given: bool = True) -> None:
+    """OrderedDict's functions in C go by the item methods that the class of an instance has of its own; ``given``: with arguments."""
     if not isinstance(obj, ObjectVariable) or name not in _ASKED or not issubclass(obj.cls, collections.OrderedDict):
         return
-    own = [method for method in _ASKED[name] if isinstance(lookup.mro_lookup(tx, obj.cls, method), types.FunctionType)]
+    if not given and name in ("__init__", "update"):
+        return
+    own = [method for method in _ASKED[name] if lookup.is_python(tx, obj.cls, method)]
     if own:
         raise GraphBreak("unsupported_builtin_method", f"OrderedDict.{name} of a {obj.cls.__name__}, which asks its {', '.join(own)}")
 
 
 def copied(tx: Any, obj: VariableTracker) -> DictVariable:
     """PyDict_Copy: of a subclass with its own ``__iter__``, what its methods tell."""
+    if not _tells_items(tx, obj):
+        return DictVariable(dict(complete(tx, payload_of(obj))))  # type: ignore[arg-type]
     made = DictVariable({})
     for key, value in mapping_items(tx, obj):
         dict_set(tx, made, key, value)
@@ -104,9 +110,9 @@ def merge(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTra
     """``left | right`` of two dicts."""
     for operand in (left, right):
         check_own_items(tx, operand, "__or__")
-    merged = copied(tx, left)
-    for key, value in mapping_items(tx, right):
-        dict_set(tx, merged, key, value)
+    merged, more = copied(tx, left), copied(tx, right)
+    for key, (k, v) in more.items.items():
+        merged.items[key] = (merged.items[key][0] if key in merged.items else k, v)
     own = isinstance(left, ObjectVariable) and issubclass(left.cls, _OWN_CLASS)
     return like(tx, left if own else right, merged)
 

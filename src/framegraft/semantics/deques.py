@@ -39,9 +39,7 @@ def _changed(tx: Any, obj: DequeVariable) -> None:
 
 def _replaced(tx: Any, obj: DequeVariable, places: Iterable[int]) -> None:
     """Other items at the same places: deque_ass_item and deque_reverse leave the state that iterators look at."""
-    changes = obj.changes
-    hashed.changing(tx, obj)
-    obj.changes = changes
+    hashed.changing(tx, obj, seen=False)
     obj.replaced.update(places)
 
 

@@ -221,9 +221,10 @@ def dict_update(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> Variabl
 
 @method(DictVariable, "clear")
 def dict_clear(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> VariableTracker:
-    for key, _ in list(hashed.complete(tx, obj).values()):
+    keys = [key for key, _ in hashed.complete(tx, obj).values()]
+    for key in keys:
         hashed.dict_delete(tx, obj, key)
-        obj.cleared = True
+    obj.cleared = obj.cleared or bool(keys)
     return NONE
 
 

@@ -25,7 +25,7 @@ NAMING = (AttributeError, NameError)  # exceptions that tell in C members which 
 
 
 def exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTracker:
-    if isinstance(lookup.mro_lookup(tx, obj.cls, "__getattribute__"), types.FunctionType):
+    if lookup.is_python(tx, obj.cls, "__getattribute__"):
         raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__} has its own __getattribute__")
     found = lookup.mro_lookup(tx, obj.cls, name)
     if isinstance(found, types.MemberDescriptorType) and found.__objclass__ in NAMING:

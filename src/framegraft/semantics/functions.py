@@ -219,7 +219,7 @@ def _ranks(tx: Any, keys: list[VariableTracker]) -> list:
 def _compares_in_python(tx: Any, key: VariableTracker) -> bool:
     if not isinstance(key, ObjectVariable) or key.payload is not None:
         return False
-    return isinstance(lookup.mro_lookup(tx, key.cls, "__lt__"), types.FunctionType)
+    return lookup.is_python(tx, key.cls, "__lt__")
 
 
 class _Compared:

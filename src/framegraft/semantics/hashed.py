@@ -235,7 +235,8 @@ class _KeysAre:
         return [(type(k), repr(k) if type(k) is float else k) for k in value.keys()] == self.keys
 
 
-def changing(tx: Any, d: Any) -> None:
+def changing(tx: Any, d: Any, seen: bool = True) -> None:
+    """A container is being written to; ``seen``: in a way that its iterators notice."""
     if d.source is not None:
         if d.source.access in ("DICT", "BASEDICT", "FDICT", "FGLOBALS", "GLOBALS") and getattr(d, "owner", None) is None:
             raise GraphBreak("unsupported_mutation", "writing to the __dict__ of an object or to a globals dict")
@@ -245,7 +246,7 @@ def changing(tx: Any, d: Any) -> None:
     d.mutated = True
     if isinstance(d, ListVariable):
         d.filled = d.filled or bool(d.appended)
-    else:
+    elif seen:
         d.changes += 1
 
 
@@ -284,7 +285,7 @@ def ordered_items(s: SetVariable) -> list[VariableTracker]:
 
 def iterates_itself(tx: Any, obj: VariableTracker) -> bool:
     """Whether the class of an instance has an ``__iter__`` written in Python."""
-    return isinstance(obj, ObjectVariable) and isinstance(lookup.mro_lookup(tx, obj.cls, "__iter__"), types.FunctionType)
+    return isinstance(obj, ObjectVariable) and lookup.is_python(tx, obj.cls, "__iter__")
 
 
 def shadow(tx: Any, operand: VariableTracker) -> Any:

@@ -157,7 +157,7 @@ def tells_own_class(tx: Any, obj: VariableTracker) -> bool:
     """Whether code of the program says what ``obj.__class__`` is."""
     if not isinstance(obj, ObjectVariable) or issubclass(obj.cls, type):
         return False
-    return isinstance(lookup.mro_lookup(tx, obj.cls, "__getattribute__"), types.FunctionType) or (
+    return lookup.is_python(tx, obj.cls, "__getattribute__") or (
         lookup.mro_lookup(tx, obj.cls, "__class__") is not _CLASS_OF)
 
 

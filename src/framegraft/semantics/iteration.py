@@ -61,11 +61,11 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items, None, type(iter(())))
     if isinstance(obj, (ListVariable, TupleVariable)):
         # A list may change while it is iterated: share the items, don't copy them.
-        return _held(IteratorVariable(obj.items, obj, type(iter([] if isinstance(obj, ListVariable) else ()))), holder)
+        return IteratorVariable(obj.items, obj, type(iter([] if isinstance(obj, ListVariable) else ()))).within(holder)
     if isinstance(obj, DictVariable):
         return iterate_dict(tx, obj, holder=holder)
     if isinstance(obj, SetVariable):
-        return _held(IteratorVariable(hashed.ordered_items(obj), obj, type(iter(set()))), holder)
+        return IteratorVariable(hashed.ordered_items(obj), obj, type(iter(set()))).within(holder)
     if isinstance(obj, DequeVariable):
         return calls.call_method(tx, obj, "__iter__", [], {})
     if isinstance(obj, ConstantVariable):
@@ -90,19 +90,12 @@ _DICT_ITERATORS = {"": type(iter({})), "values": type(iter({}.values())), "items
 _REVERSED_ITERATORS = {"": type(reversed({})), "values": type(reversed({}.values())), "items": type(reversed({}.items()))}
 
 
-def _held(made: IteratorVariable, holder: VariableTracker) -> IteratorVariable:
-    """An iterator over the contents of ``holder``, an instance of a subclass or the container itself."""
-    if holder.python_type() is not types.MappingProxyType:
-        made.holder = holder
-    return made
-
-
 def iterate_dict(tx: Any, d: DictVariable, view: str = "", backwards: bool = False,
                  holder: VariableTracker | None = None) -> IteratorVariable:
     """An iterator over a dict (the contents of ``holder``), its values or its items, which sees what happens to the dict."""
     keys = [key for key, _ in complete(tx, d).values()]
     kinds = _REVERSED_ITERATORS if backwards else _DICT_ITERATORS
-    return _held(IteratorVariable(keys[::-1] if backwards else keys, d, kinds[view], view), holder or d)
+    return IteratorVariable(keys[::-1] if backwards else keys, d, kinds[view], view).within(holder or d)
 
 
 def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> VariableTracker:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from typing import Any
 
@@ -21,6 +22,22 @@ def mro_lookup(tx: Any, cls: type, name: str) -> Any:
     if writes and name in writes and not writes[name].keys().isdisjoint(cls.__mro__):
         raise GraphBreak("unsupported_attribute", f"{cls.__name__}.{name}, which the trace has changed")
     return record(tx, cls, name)
+
+
+def is_python(tx: Any, cls: type, name: str) -> bool:
+    """Whether a class has, or inherits, a method of that name that is written in Python."""
+    return isinstance(mro_lookup(tx, cls, name), types.FunctionType)
+
+
+def container_type(value: Any) -> Any:
+    """The builtin container that a value is, or that its class is derived from; another value's own class.
+
+    Its methods look into the value whatever methods the class has of its own.
+    """
+    return next((cls for cls in type(value).__mro__ if cls in _CONTAINERS), type(value))
+
+
+_CONTAINERS = (list, tuple, dict, set, frozenset, collections.deque)
 
 
 def peek(cls: type, name: str) -> Any:

@@ -74,8 +74,7 @@ def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker
 def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:
     """list.__init__, dict.__init__, set.__init__ on an instance of a subclass."""
     inner = obj.payload
-    if args or kwargs:
-        calls.CHECK_ITEMS[0](tx, obj, "__init__")
+    calls.CHECK_ITEMS[0](tx, obj, "__init__", bool(args or kwargs))
     arity.check_method(obj.cls, "__init__", len(args), kwargs)
     own = next((INITIALISERS[base] for base in obj.cls.__mro__ if base in INITIALISERS), None)
     if own is not None:
@@ -105,7 +104,7 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
     if issubclass(cls, BaseException):
         if issubclass(cls, PECULIAR_EXCEPTIONS):
             raise GraphBreak("untraceable_call", f"{cls.__name__}, an exception that keeps its arguments in C")
-        if kwargs and not isinstance(lookup.mro_lookup(tx, cls, "__init__"), types.FunctionType):
+        if kwargs and not lookup.is_python(tx, cls, "__init__"):
             if not set(kwargs) <= set().union(*(EXCEPTION_MEMBERS.get(base, ()) for base in cls.__mro__)):
                 if issubclass(cls, (NameError, AttributeError)):
                     raise GraphBreak("raised_exception", f"{cls.__name__} with the keyword arguments {', '.join(kwargs)}")

@@ -30,8 +30,8 @@ def move_to_end(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> Varia
     if not isinstance(payload, DictVariable) or not last and payload.source is not None:
         return None
     if hashed.dict_get(tx, payload, args[0]) is not None:
-        order = iter(hashed.complete(tx, payload))
-        if hashed.hash_key(tx, args[0]) == (list(order)[-1] if last else next(order)):
+        order = hashed.complete(tx, payload)
+        if hashed.hash_key(tx, args[0]) == next(reversed(order) if last else iter(order)):
             return NONE  # iterators go on
     value = hashed.dict_delete(tx, payload, args[0])
     if value is None:

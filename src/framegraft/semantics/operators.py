@@ -5,7 +5,6 @@ from __future__ import annotations
 import builtins
 import enum
 import operator
-import types
 from typing import Any
 
 from .._native import type_name
@@ -129,7 +128,7 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
     if isinstance(value, ConstantVariable) and isinstance(spec, ConstantVariable):
         return fold(format, [value, spec])
     method = attributes.special_method(tx, value, "__format__") if isinstance(value, ObjectVariable) else None
-    if isinstance(value, ExceptionVariable) and isinstance(lookup.mro_lookup(tx, value.cls, "__format__"), types.FunctionType):
+    if isinstance(value, ExceptionVariable) and lookup.is_python(tx, value.cls, "__format__"):
         method = attributes.get_attr(tx, value, "__format__")
     if method is not None and not calls.is_builtin_method(method):
         text = realize(calls.call(tx, method, [spec], {}), tx.state)

@@ -7,7 +7,6 @@ interpreter would ask them, so they must change nothing; and an object that is a
 from __future__ import annotations
 
 import operator
-import types
 from typing import Any
 
 from ..errors import GraphBreak
@@ -39,7 +38,7 @@ class OwnKey:
 def key_of(tx: Any, key: ObjectVariable) -> OwnKey | None:
     """What stands for the object among keys; None where it does not hash and compare by methods in Python."""
     if key.payload is not None or not all(
-            isinstance(lookup.mro_lookup(tx, key.cls, name), types.FunctionType) for name in ("__hash__", "__eq__")):
+            lookup.is_python(tx, key.cls, name) for name in ("__hash__", "__eq__")):
         return None
     state = tx.state
     if state.outside:  # the transformed code makes the dict first: the object would hash as it did at frame entry

@@ -56,7 +56,7 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
             raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
         return
     if issubclass(type(obj.value), (types.FunctionType, types.ModuleType)):
-        if name.startswith("__") or isinstance(lookup.mro_lookup(tx, obj.cls, "__setattr__"), types.FunctionType):
+        if name.startswith("__") or lookup.is_python(tx, obj.cls, "__setattr__"):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
         if isinstance(obj.value, types.ModuleType):
             _check_scope(tx, obj.value, name)

@@ -137,7 +137,7 @@ def truth(tx: Any, value: VariableTracker) -> bool:
         return length(tx, value).value != 0  # type: ignore[attr-defined]
     if isinstance(value, ExceptionVariable):
         for name in ("__bool__", "__len__"):
-            if isinstance(lookup.mro_lookup(tx, value.cls, name), types.FunctionType):
+            if lookup.is_python(tx, value.cls, name):
                 return truth(tx, calls.call(tx, attributes.get_attr(tx, value, name), [], {}))
         return True
     if isinstance(value, (FunctionVariable, MethodVariable, BuiltinMethodVariable, CellVariable, TracebackVariable,

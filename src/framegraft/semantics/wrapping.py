@@ -32,7 +32,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import outside
+from . import lookup, outside
 
 CONSTANT_TYPES = frozenset(
     (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
@@ -171,8 +171,7 @@ class VariableBuilder:
             if isinstance(inner, ObjectVariable) and inner.cls is collections.OrderedDict:
                 inner = inner.payload  # type: ignore[assignment]
             if not isinstance(inner, DictVariable):
-                kind = type(_PROXIED(value)).__name__
-                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {kind}")
+                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {type(_PROXIED(value)).__name__}")
             tracker.payload = inner
             return tracker
         if cls is super and value.__self__ is not None:
@@ -208,7 +207,7 @@ class VariableBuilder:
                 raise GraphBreak("introspection", "a globals dict used as a value")
             return DictVariable({}, source, value, dict)
         if issubclass(type(value), (set, frozenset)):
-            base_cls = set if issubclass(type(value), set) else frozenset
+            base_cls = lookup.container_type(value)
             held = list(base_cls.__iter__(value))
             if not all(type(v) in CONSTANT_TYPES or type(v) is type for v in held):
                 raise GraphBreak("unsupported_iterator", "a set of objects other than constants and classes, made outside of the trace")
@@ -344,8 +343,7 @@ class _SetIs:
         return self._typed(value) == self.items
 
     def _typed(self, value: Any) -> list[tuple[type, Any]]:
-        iterate: Any = set.__iter__ if isinstance(value, set) else frozenset.__iter__  # a subclass may have its own
-        return [(type(v), v) for v in iterate(value)]
+        return [(type(v), v) for v in lookup.container_type(value).__iter__(value)]
 
 
 class _GlobalsAre:

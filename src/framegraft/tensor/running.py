@@ -198,7 +198,6 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
     return caught
 
 
-
 def _note_exits(state: Any) -> bool:
     """Put down which blocks a failing graph has to leave. False where an earlier operation that may raise is in other ones."""
     exits = tuple(leave for frame in reversed(state.frames) for leave in entered_before(frame))
