@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import types
 import weakref
 from typing import Any
@@ -26,10 +27,20 @@ _CONTEXTS: dict[tuple, Context] = {}
 
 
 @functools.cache
+@functools.cache
 def _inside() -> Any:
-    """All that traces and emits: loaded when the first frame is captured, so that importing this package is quick."""
-    from . import inside  # noqa: PLC0415
+    """All that traces and emits: loaded when the first frame is captured, so that importing this package is quick.
 
+    What is loaded lives as long as the process: a full garbage collection in the middle would find nothing, and beside torch's
+    objects it takes as long as all the rest.
+    """
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        from . import inside  # noqa: PLC0415
+    finally:
+        if collecting:
+            gc.enable()
     return inside
 
 

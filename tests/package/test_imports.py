@@ -92,3 +92,19 @@ def test_importing_the_package_loads_no_tracer():
     program = "import sys, torch, framegraft; print([m for m in sys.modules if m.startswith(('framegraft.semantics', 'framegraft.run.convert'))])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.split() == ["[]"], done.stdout + done.stderr
+
+
+def test_the_first_capture_leaves_the_garbage_collector_as_it_was():
+    """Nothing of what is loaded then is garbage, so that no full collection looks for some."""
+    program = """
+import gc, torch, framegraft
+full = []
+gc.callbacks.append(lambda phase, info: full.append(phase) if info["generation"] == 2 else None)
+if {disabled}:
+    gc.disable()
+framegraft.compile(lambda x: x + 1, backend="eager")(torch.ones(2))
+print(gc.isenabled(), full)
+"""
+    for disabled in (True, False):
+        done = subprocess.run([sys.executable, "-c", program.format(disabled=disabled)], capture_output=True, text=True)
+        assert done.stdout == f"{not disabled} []\n", done.stdout + done.stderr
