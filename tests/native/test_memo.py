@@ -155,9 +155,9 @@ def harmless(tree):
 
 def moved(items):
     """The list keeps its items, but elsewhere: there is something behind its old place when it grows."""
-    kept = [[None] * 8 for _ in range(8)]
+    count, kept = len(items), [[None] * 8 for _ in range(8)]
     items.extend(range(500))
-    del items[2:]
+    del items[count:]
     assert kept
 
 
@@ -223,6 +223,20 @@ def test_changes_before_what_breaks():
             mend()
             touch()
             assert holds(made, tree)
+
+
+@pytest.mark.parametrize("at", range(12))
+def test_a_list_whose_items_lie_elsewhere_and_differ(at):
+    """Where the first items were found anew, the others must not be looked for where they lay."""
+    tree = Thing(items=list("abcdefghijkl"))
+    made = program(node("ARG", 0, ("TYPE", Thing)), node("DICT", None, parent=0), node("KEY", "items", ("TYPE", list), parent=1),
+                   *[node("ITEM", i, ("EQ", item), parent=2) for i, item in enumerate(tree.items)])
+    assert holds(made, tree)
+    moved(tree.items)
+    old, tree.items[at] = tree.items[at], "other"
+    assert not holds(made, tree)
+    tree.items[at] = old
+    assert holds(made, tree)
 
 
 def test_globals_that_count():

@@ -16,7 +16,7 @@ version proves that nothing changed. */
 #include "structmember.h"
 #include <string.h>
 
-enum { VOLATILE = 4, FEW_RECENT = 32 };
+enum { VOLATILE = 4, FEW_RECENT = 32, MANY_ITEMS = 8 };
 
 void fg_memo_free(Memo *m)
 {
@@ -170,6 +170,25 @@ static void version_fact(Memo *m, enum Op op, Py_ssize_t i, PyObject *type)
     f->as.version = fg_type_version(type);
 }
 
+static bool is_item(enum Access a)
+{
+    return a == A_ITEM;
+}
+
+/* Whether an object that hangs off the frame is worth a fact: what is looked up below it is much, or what modules keep. Many
+   programs make the lists and dicts that they give anew for each call; it takes a few calls to find out (`blame`). */
+static bool is_worth_knowing(const Program *p, const Memo *m, Py_ssize_t i)
+{
+    const Node *node = &p->nodes[i];
+    if (!node->last || has_child(p, m, i, is_dict))
+        return node->last != NULL;
+    if (m->first[i + 1] - m->first[i] < MANY_ITEMS)
+        return false;
+    if (PyList_CheckExact(node->last) || PyTuple_CheckExact(node->last))
+        return has_child(p, m, i, is_item);
+    return versioned(node) && has_child(p, m, i, fg_is_key);
+}
+
 /* Objects that facts prove to be the ones they were, and that were the same one, are the same one. */
 static bool only_known_aliases(const Program *p, const Node *node)
 {
@@ -204,7 +223,7 @@ static bool prove(Program *p, Memo *m, Py_ssize_t i)
         return true;
     case A_ARG:
     case A_CELL:
-        if (!v || !has_child(p, m, i, is_dict))
+        if (!is_worth_knowing(p, m, i))
             return false;
         add_fact(m, node->access == A_ARG ? F_ARG : F_CELL, i, RUN_UNKNOWN, v, &f);
         return true;
@@ -543,15 +562,27 @@ static bool note_inputs(const Program *p, Memo *m)
     return m->input != NULL;
 }
 
+/* The memo was wrong about a node, or about one item of an argument: there may be a thousand more. */
+static void blame(Program *p)
+{
+    Py_ssize_t i = p->suspect;
+    if (i >= 0)
+        p->nodes[i].volatility++;
+    while (i >= 0 && p->nodes[i].parent >= 0)
+        i = p->nodes[i].parent;
+    PyTypeObject *type = i >= 0 && i != p->suspect ? p->nodes[i].type : NULL; /* the object may be gone */
+    if (type && (type == &PyList_Type || type == &PyTuple_Type || type == &PyDict_Type))
+        p->nodes[i].volatility++;
+    p->suspect = -1;
+}
+
 void fg_memo_build(Program *p, const FgFrameView *view, PyObject *const *values)
 {
     if (p->running || p->n > 1000000)
         return;
     fg_memo_free(p->memo);
     p->memo = NULL;
-    if (p->suspect >= 0)
-        p->nodes[p->suspect].volatility++;
-    p->suspect = -1;
+    blame(p);
     size_t n = (size_t)p->n + 1, checks = 0, aliases = 0, slots = 0;
     for (Py_ssize_t i = 0; i < p->n; i++) {
         checks += (size_t)p->nodes[i].count;

@@ -71,6 +71,9 @@ struct Memo {
 bool fg_words_build(const Program *p, Memo *m);
 /* The fact holds, but not its words: the words as they are now. */
 void fg_words_renew(const Program *p, Memo *m, Py_ssize_t fact);
+/* The fact does not hold: its words, and those of facts that go on from there, hold no more until they are renewed. The items of a
+   list may lie elsewhere now: words of items before this one say where, those of the others still point to where they lay. */
+void fg_words_spoil(Memo *m, Py_ssize_t fact);
 /* Which fact the word belongs to. */
 Py_ssize_t fg_fact_of_word(const Memo *m, Py_ssize_t word);
 /* Whether the fact's words are read at places that words of the fact before tell. */

@@ -106,10 +106,12 @@ static bool fact_holds(Program *p, Fact *f, const FgFrameView *view)
 
 static bool renewed(Program *p, Py_ssize_t i, const FgFrameView *view)
 {
-    if (!fact_holds(p, &p->memo->fact[i], view))
-        return false;
-    fg_words_renew(p, p->memo, i);
-    return true;
+    bool holds = fact_holds(p, &p->memo->fact[i], view);
+    if (holds)
+        fg_words_renew(p, p->memo, i);
+    else
+        fg_words_spoil(p->memo, i);
+    return holds;
 }
 
 /* One by one, in their order: which does not hold, or all do. */

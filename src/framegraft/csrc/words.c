@@ -135,6 +135,15 @@ void fg_words_renew(const Program *p, Memo *m, Py_ssize_t i)
         memcpy(m->word + m->first_word[i], made, sizeof *made * (size_t)count);
 }
 
+void fg_words_spoil(Memo *m, Py_ssize_t i)
+{
+    static const uint64_t nothing;
+    do
+        for (int k = m->first_word[i]; k < m->first_word[i + 1]; k++)
+            m->word[k] = (Word){&nothing, 1};
+    while (++i < m->facts && fg_words_go_on(m, i));
+}
+
 Py_ssize_t fg_fact_of_word(const Memo *m, Py_ssize_t word)
 {
     Py_ssize_t low = 0, high = m->facts; /* first_word[low] <= word < first_word[high] */
