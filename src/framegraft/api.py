@@ -27,7 +27,6 @@ _CONTEXTS: dict[tuple, Context] = {}
 
 
 @functools.cache
-@functools.cache
 def _inside() -> Any:
     """All that traces and emits: loaded when the first frame is captured, so that importing this package is quick.
 

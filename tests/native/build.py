@@ -11,6 +11,15 @@ from framegraft.bytecode.encode import encode
 ALWAYS = _native.GuardProgram([])
 
 
+class Thing:
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+class Other(Thing):
+    pass
+
+
 def node(access, arg=None, *checks, parent=-1):
     """A node as the guard program takes it; checks are (kind, payload) and get their position as id."""
     return (parent, access, arg, list(checks))

@@ -14,18 +14,9 @@ import torch
 from framegraft.model.guards import ProgramBuilder
 from framegraft.native.calibrate import ensure_calibrated, tensor_spec
 
-from .build import holds, node, program
+from .build import Other, Thing, holds, node, program
 
 ensure_calibrated()
-
-
-class Thing:
-    def __init__(self, **fields):
-        self.__dict__.update(fields)
-
-
-class Other(Thing):
-    pass
 
 
 class Slotted:

@@ -110,16 +110,19 @@ def test_any_sequence_of_changes(kind, seed):
     def emptied():
         held.clear()
 
+    def filled(items):
+        held.update(items) if kind is dict else held.extend(items)
+
     def moved():
-        items = dict(held) if kind is dict else list(held)
+        items = held.copy()
         held.clear()
         filler = [[None] * COUNT for _ in range(4)]
-        held.update(items) if kind is dict else held.extend(items)
+        filled(items)
         return filler
 
     def mended():
         held.clear()
-        held.update(good) if kind is dict else held.extend(good)
+        filled(good)
 
     def replaced():
         at, value = pick.choice(ELSE)

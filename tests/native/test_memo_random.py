@@ -9,20 +9,11 @@ import torch
 
 from framegraft.native.calibrate import ensure_calibrated, tensor_spec
 
-from .build import frame, node, program
+from .build import Other, Thing, frame, node, program
 
 ensure_calibrated()
 NAMES = "abcdefghijkl"
 PAIR = (1, 2)
-
-
-class Thing:
-    def __init__(self, **fields):
-        self.__dict__.update(fields)
-
-
-class Other(Thing):
-    pass
 
 
 class Slotted:
@@ -140,9 +131,9 @@ def changed(pick, roots):
         target.resize_(pick.randrange(1, 4))
         return lambda: target.resize_(size)
     if isinstance(target, types.FunctionType):
-        name, old = "__defaults__", target.__defaults__
+        old = target.__defaults__
         target.__defaults__ = (instead(old[0]),)
-        return lambda: setattr(target, name, old)
+        return lambda: setattr(target, "__defaults__", old)
     if type(target) is Thing and pick.random() < 0.3:
         target.__class__ = Other
         return lambda: setattr(target, "__class__", Thing)

@@ -180,8 +180,10 @@ static bool is_item(enum Access a)
 static bool is_worth_knowing(const Program *p, const Memo *m, Py_ssize_t i)
 {
     const Node *node = &p->nodes[i];
-    if (!node->last || has_child(p, m, i, is_dict))
-        return node->last != NULL;
+    if (!node->last)
+        return false;
+    if (has_child(p, m, i, is_dict))
+        return true;
     if (m->first[i + 1] - m->first[i] < MANY_ITEMS)
         return false;
     if (PyList_CheckExact(node->last) || PyTuple_CheckExact(node->last))
