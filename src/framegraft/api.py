@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import types
 import weakref
 from typing import Any
@@ -14,6 +13,7 @@ import torch.autograd.forward_ad as forward_ad
 from . import _native
 from .backends.registry import make_backend
 from .bytecode.encode import in_order
+from .collector import Waiting
 from .errors import GraphBreak
 from .model.dispatch import handles
 from .run import names, recompiles, records, skip, stance
@@ -30,16 +30,10 @@ _CONTEXTS: dict[tuple, Context] = {}
 def _inside() -> Any:
     """All that traces and emits: loaded when the first frame is captured, so that importing this package is quick.
 
-    What is loaded lives as long as the process: a full garbage collection in the middle would find nothing, and beside torch's
-    objects it takes as long as all the rest.
+    What is loaded lives as long as the process: the garbage collector would find nothing.
     """
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
+    with Waiting():
         from . import inside  # noqa: PLC0415
-    finally:
-        if collecting:
-            gc.enable()
     return inside
 
 
@@ -223,7 +217,12 @@ def _call_module(module: Any, *args: Any, **kwargs: Any) -> Any:
     return module(*args, **kwargs)
 
 
-_call_module._framegraft_shows = lambda module, *_: type(module).forward  # type: ignore[attr-defined]
+def _shown(module: Any, *args: Any) -> Any:
+    """What the module's class has under ``forward``, if anything. No descriptor is asked: it may be the program's."""
+    return next((base.__dict__["forward"] for base in type(module).__mro__ if "forward" in base.__dict__), None)
+
+
+_call_module._framegraft_shows = _shown  # type: ignore[attr-defined]
 
 
 def _restore_module(module: Any, compiler: Any, fullgraph: bool, dynamic: bool | None) -> Any:

@@ -18,6 +18,7 @@ from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
 from ..backends.tracing import has_float_symbols, refused_floats
 from ..bytecode.ir import Instruction
+from ..collector import Waiting
 from ..emit.effects import changed_objects
 from ..emit.interrupted import Interrupted
 from ..emit.output import Segment
@@ -67,6 +68,7 @@ class Conversion:
         self.modes = Modes()
         self.devices = devices.here()
         self.global_state = _native.global_state()
+        self.collector = Waiting()
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
         self.fixed_floats: set[Source] = set()
@@ -84,7 +86,7 @@ class Conversion:
         first = Numbering.next
         for _attempt in range(MAX_ATTEMPTS):
             try:
-                with recursion_room(), devices.taken_away() as self.own_devices:
+                with recursion_room(), self.collector, devices.taken_away() as self.own_devices:
                     made = self._attempt()
             except FloatsRefused as refused:
                 self._spare_compiler(refused)
@@ -129,6 +131,7 @@ class Conversion:
         finally:
             self.capture.spent("trace")
             nesting = state.graph.nesting
+            state.graph.mode.fake_tensor_converter.forget()
             if state.graph.levels:
                 leave_levels(-1)
             state.release()
@@ -301,7 +304,8 @@ class Conversion:
             known = graph.symbols.guard_count() if graph.symbols is not None else 0
             only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
             frame, index = self.capture.frame, self.capture.index
-            with compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index))), only_inputs:
+            compiling = compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index)))
+            with compiling, only_inputs, self.collector.interrupted():
                 if any(changed):
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:

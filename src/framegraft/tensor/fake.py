@@ -75,6 +75,13 @@ class CaptureConverter(FakeTensorConverter):
         return fake
 
 
+    def forget(self) -> None:
+        """Let go of the program's tensors: one that is weakly referenced cannot be swapped (``torch.utils.swap_tensors``)."""
+        self._fakes.clear()
+        self.meta_converter.tensor_memo.clear()
+        self.meta_converter.describer.lookup_tensor.clear()
+
+
 class CaptureMode(FakeTensorMode):
     """A FakeTensorMode with static shapes, as its constructor would leave it with default settings."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import keyword
 import operator
+import types
 from typing import Any
 
 import torch
@@ -122,6 +124,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     name = target if kind == "call_method" else getattr(target, "__name__", str(target))
     if target in PLAIN_OPERATORS and not isinstance(args[0], TensorVariable):
         target = PLAIN_OPERATORS[target]  # `0 += tensor` binds a new object
+    if not all(map(_is_name, kwargs)):
+        args, kwargs = _by_position(name, target, args, kwargs)
     unwrap = Unwrapper(tx, target)
     pairs = [unwrap.both(a) for a in args]
     named = {k: unwrap.both(v) for k, v in kwargs.items()}
@@ -166,6 +170,27 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if state.blocks is not None:
         state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, inferred)
     return made
+
+
+def _is_name(word: str) -> bool:
+    """Whether the source that FX prints can have a keyword argument of that name."""
+    return word.isidentifier() and not keyword.iskeyword(word)
+
+
+def _by_position(name: str, target: Any, args: list, kwargs: dict) -> tuple[list, dict]:
+    """The arguments with the one whose name is Python's (``from`` of ``uniform_``) behind the others, where the operation has it there."""
+    packet = getattr(torch.ops.aten, name, None) if isinstance(target, (str, *_IN_C)) else None
+    odd = [word for word in kwargs if not _is_name(word)]
+    left = {word: value for word, value in kwargs.items() if word not in odd}
+    for overload in packet.overloads() if packet is not None else ():
+        arguments = getattr(packet, overload)._schema.arguments
+        needed = {a.name for a in arguments[len(args) :] if not a.has_default_value()}
+        if [a.name for a in arguments[len(args) : len(args) + 1] if not a.kwarg_only] == odd and needed <= kwargs.keys():
+            return [*args, kwargs[odd[0]]], left
+    raise GraphBreak("untraceable_call", f"{name} with an argument named {odd[0]!r}")
+
+
+_IN_C = (types.MethodDescriptorType, types.BuiltinFunctionType)
 
 
 def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
