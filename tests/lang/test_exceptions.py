@@ -1,6 +1,10 @@
 """try, except, else, finally in all nestings; raise in all forms."""
 
+import sys
+
 import torch
+
+import framegraft
 
 from .differential import differential
 
@@ -402,3 +406,29 @@ def test_truth_of_a_comparison_in_a_loop_in_a_try(x, items):
         except RuntimeError as error:
             told.append(str(error))
     return x + 1, told
+
+
+@differential(lambda: (torch.ones(2),))
+def test_exc_info(x):
+    told = [sys.exc_info()]
+    try:
+        raise KeyError(1)
+    except KeyError as error:
+        kind, value, trace = sys.exc_info()
+        told += [kind is KeyError, value is error, trace.tb_lineno > 0]
+        try:
+            raise ValueError
+        except ValueError:
+            told.append(sys.exc_info()[0] is ValueError)
+        told.append(sys.exc_info()[1] is error)
+    return x + 1, told, sys.exc_info()
+
+
+def test_exc_info_of_the_caller():
+    compiled = framegraft.compile(lambda x: (x + 1, sys.exc_info()[0]), backend="eager")
+    for _ in range(3):
+        assert compiled(torch.ones(2))[1] is None
+        try:
+            raise KeyError
+        except KeyError:
+            assert compiled(torch.ones(2))[1] is KeyError

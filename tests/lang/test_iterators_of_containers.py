@@ -138,3 +138,45 @@ def test_iterator_and_instance_are_returned(x):
     pairs = zip(c, map(str, c))
     c.append(next(it))
     return x + 1, list(it), list(pairs), c
+
+
+class ByNumber:
+    def __init__(self, count, error=IndexError):
+        self.count, self.error, self.asked = count, error, []
+
+    def __getitem__(self, index):
+        self.asked.append(index)
+        if index >= self.count:
+            raise self.error(index)
+        return index * 2
+
+
+@differential(lambda: (torch.ones(2), ByNumber(3)))
+def test_objects_with_items_by_number(x, outside):
+    made = ByNumber(2, StopIteration)
+    told = [list(outside), [a for a in made], 4 in outside, 5 in outside, sum(made), tuple(zip(outside, made)), *outside]
+    for item in outside:
+        if item == 2:
+            break
+        x = x + item
+    iterator = iter(made)
+    told += [next(iterator), next(iterator), next(iterator, "end"), next(iterator, "end"), type(iterator).__name__, iter(iterator) is iterator]
+    return x, told, outside.asked, made.asked
+
+
+@differential(lambda: (torch.ones(2),))
+def test_an_iterator_by_number_that_is_returned(x):
+    made = ByNumber(2)
+    return x + 1, iter(made), made
+
+
+@differential(lambda: (torch.ones(2),))
+def test_items_by_number_that_fail(x):
+    told = []
+    for error in (KeyError, StopIteration, IndexError):
+        try:
+            for item in ByNumber(1, error):
+                told.append(item)
+        except KeyError as failed:
+            told.append(repr(failed))
+    return x + 1, told

@@ -48,6 +48,12 @@ typedef struct _frame FgFrame;
 #define FG_CODE_NAME_AT(c, i) PyTuple_GET_ITEM((c)->co_varnames, (i))
 #define FG_FRAME_CODE(f) ((f)->f_code)
 #define FG_FRAME_AT_START(f) ((f)->f_lasti == -1)
+/* A frame that has ended keeps its caller alive. */
+static inline void fg_frame_forget_caller(FgFrame *f)
+{
+    if (f->f_state > FRAME_EXECUTING)
+        Py_CLEAR(f->f_back);
+}
 /* Arguments that are cells have been put there already. */
 static inline PyObject *fg_frame_argument(FgFrame *f, Py_ssize_t i)
 {

@@ -141,6 +141,34 @@ static PyObject *call_flat(Compiled *self, FgExtra *extra, int mode, PyObject *c
     return result;
 }
 
+#ifdef FG_BLOCK_STACK
+/* The list ___rest (see emit/resume.py) among the arguments of a resume function, borrowed, or NULL. */
+static PyObject *noted_frames(Compiled *self, PyObject *const *args, Py_ssize_t n)
+{
+    PyCodeObject *code = (PyCodeObject *)((PyFunctionObject *)self->fn)->func_code;
+    if (!self->rest || !n || n != code->co_argcount || !PyList_CheckExact(args[n - 1]) ||
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(code->co_varnames, n - 1), "___rest"))
+        return NULL;
+    return args[n - 1];
+}
+
+/* The frame that holds the list must not be held by those in it, which keep their callers. Frames of an error do so for those who
+   look at its traceback. */
+static void end_cycle(PyObject *frames, bool failed)
+{
+    for (Py_ssize_t i = 0; !failed && i < PyList_GET_SIZE(frames); i++)
+        if (PyFrame_Check(PyList_GET_ITEM(frames, i)))
+            fg_frame_forget_caller((FgFrame *)PyList_GET_ITEM(frames, i));
+    if (failed) {
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        if (PyList_SetSlice(frames, 0, PyList_GET_SIZE(frames), NULL) < 0)
+            PyErr_WriteUnraisable(frames);
+        PyErr_Restore(type, value, trace);
+    }
+}
+#endif
+
 /* In a frame of its own, so that a call that needs no binding takes little of the C stack. */
 __attribute__((noinline)) static PyObject *call_bound(Compiled *self, FgExtra *extra, int mode, Py_ssize_t n, PyObject *const *args,
                                                       size_t nargsf, PyObject *kwnames)
@@ -166,9 +194,8 @@ __attribute__((noinline)) static PyObject *call_as_written(PyObject *fn, PyObjec
     return result;
 }
 
-static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+static PyObject *call(Compiled *self, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
-    Compiled *self = (Compiled *)callable;
     PyObject *fn = self->fn;
     PyCodeObject *code = (PyCodeObject *)((PyFunctionObject *)fn)->func_code;
     int mode = fg_thread()->mode;
@@ -195,6 +222,22 @@ static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t
     Py_DECREF(self);
     Py_DECREF(code);
     return result;
+}
+
+static PyObject *compiled_call(PyObject *callable, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+{
+    Compiled *self = (Compiled *)callable;
+#ifdef FG_BLOCK_STACK
+    PyObject *frames = noted_frames(self, args, kwnames ? 0 : PyVectorcall_NARGS(nargsf));
+    if (frames) {
+        Py_INCREF(frames);
+        PyObject *result = call(self, args, nargsf, kwnames);
+        end_cycle(frames, !result);
+        Py_DECREF(frames);
+        return result;
+    }
+#endif
+    return call(self, args, nargsf, kwnames);
 }
 
 static PyObject *compiled_new(PyTypeObject *type, PyObject *args, PyObject *kw)

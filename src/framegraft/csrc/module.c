@@ -27,6 +27,19 @@ static PyObject *in_main_interpreter(PyObject *self, PyObject *unused)
     return PyBool_FromLong(PyInterpreterState_Get() == PyInterpreterState_Main());
 }
 
+/* Append the frame of the Python code that calls this to a list. */
+static PyObject *note_frame(PyObject *self, PyObject *list)
+{
+    if (!PyList_CheckExact(list))
+        return PyErr_Format(PyExc_TypeError, "note_frame(): a list, not %.200s", Py_TYPE(list)->tp_name);
+    PyObject *frame = (PyObject *)PyEval_GetFrame(); /* borrowed */
+    if (!frame)
+        return PyErr_Occurred() ? NULL : (Py_INCREF(Py_None), Py_None);
+    if (PyList_Append(list, frame) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"in_main_interpreter", in_main_interpreter, METH_NOARGS, "Whether it is not a subinterpreter that runs."},
     {"generic_getattr", generic_getattr, METH_O, "Whether a class's own slot for attributes is PyObject_GenericGetAttr."},
@@ -37,6 +50,7 @@ static PyMethodDef methods[] = {
     {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},
     {"new_tensor_spec", fg_tensor_spec, METH_VARARGS, "new_tensor_spec(tensor, text, any=): any tells for each size, then each stride, whether it may be anything."},
     {"global_state", fg_global_state, METH_NOARGS, "A snapshot of torch's global state."},
+    {"note_frame", note_frame, METH_O, "Append the frame of the Python code that calls this to a list."},
     {"cache_entries", fg_cache_entries, METH_O, "Entries of a code object, most recent first."},
     {"add_entry", fg_add_entry, METH_VARARGS, "add_entry(code, entry)"},
     {"remove_entry", fg_remove_entry, METH_VARARGS, "remove_entry(code, entry) -> bool"},

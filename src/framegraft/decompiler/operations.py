@@ -13,6 +13,7 @@ from .assignments import Assignments, passes_on
 from .constants import PLACE
 from .expressions import RULES
 from .items import AssertionClass, Aug, BuildClass, Code, Definition, Function, Import, ImportedName, Iter
+from .runtime import note_frame
 from .stores import finish_import
 from .values import State, cleared, is_atom, local_name, taken_out, without_slices
 
@@ -43,7 +44,11 @@ class Operations(Assignments):
         return i + 1
 
     def op_LOAD_CONST(self, i: int, inst: Any, state: State, out: list) -> int:
-        RULES["LOAD_CONST"](self, inst, state.stack, None)
+        if inst.arg is note_frame:  # resume functions have it as a constant
+            self.needs.add(note_frame.__name__)
+            state.stack.append(ast.Name(f"__{note_frame.__name__}", LOAD))
+        else:
+            RULES["LOAD_CONST"](self, inst, state.stack, None)
         return i + 1
 
     def op_IMPORT_NAME(self, i: int, inst: Any, state: State, out: list) -> int:

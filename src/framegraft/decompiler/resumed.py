@@ -31,7 +31,7 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
     if not is_resume(code):
         return
     try:
-        insts, cells, helpers = _without_cells(_without_moves(remove_unreachable(decode(code))))
+        noting, insts, cells, helpers = _parts(code)
     except DecompileError:
         return
     count = _pushed(insts)
@@ -42,13 +42,28 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
         first, skipped = _restored(range(count), jump.target, insts)
         if skipped:
             jump.target = insts[jump.target.index + 1]
-        yield _importing(helpers, remove_unreachable(first + insts[count:]))
-        insts = _without_cells(_without_moves(remove_unreachable(decode(code))))[0]  # who takes instructions may change them
+        yield _importing(helpers, noting, remove_unreachable(first + insts[count:]))
+        noting, insts, _, _ = _parts(code)  # who takes instructions may change them
     for left_out in range(count, -1, -1):
         try:
-            yield _importing(helpers, _Copier(insts, count, left_out).run())
+            yield _importing(helpers, noting, _Copier(insts, count, left_out).run())
         except DecompileError:
             continue
+
+
+def _parts(code: CodeType) -> tuple[list[Instruction], list[Instruction], dict[str, str], set[str]]:
+    """What notes the frame, where the code does that, and the rest as ``_without_cells`` gives it."""
+    noting, rest = _noting(remove_unreachable(decode(code)))
+    insts, cells, helpers = _without_cells(_without_moves(rest))
+    return noting, insts, cells, helpers | {"note_frame"} if noting else helpers
+
+
+def _noting(insts: list[Instruction]) -> tuple[list[Instruction], list[Instruction]]:
+    """``__note_frame(___rest); del ___rest`` and the rest of the code."""
+    if insts[0].op != "LOAD_CONST" or insts[0].arg is not runtime.note_frame:
+        return [], insts
+    _instead(insts[0], ("LOAD_FAST", "__note_frame"))
+    return insts[:5], remove_unreachable(insts[5:])
 
 
 def _without_moves(insts: list[Instruction]) -> list[Instruction]:
@@ -133,8 +148,9 @@ def _like(inst: Instruction, op: str, arg: Any) -> Instruction:
     return made
 
 
-def _importing(helpers: set[str], insts: list[Instruction]) -> list[Instruction]:
-    """``from runtime import helper as __helper``, and then ``insts``."""
+def _importing(helpers: set[str], noting: list[Instruction], insts: list[Instruction]) -> list[Instruction]:
+    """``from runtime import helper as __helper``, and then the others."""
+    insts = noting + insts
     if not helpers:
         return insts
     names = tuple(sorted(helpers))

@@ -12,6 +12,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
+from .._native import note_frame  # noqa: F401 - into a list, for the tracebacks that hold the frame whose rest this one is
 from ..bytecode.code import qualified_name
 from ..bytecode.decode import decode
 from ..bytecode.encode import encode

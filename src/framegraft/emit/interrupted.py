@@ -15,7 +15,7 @@ from ..semantics import core
 from . import effects as fx
 from . import lifetimes
 from .output import Segment
-from .resume import CELL, ResumePoint, body_of, in_order, live_at, resume_code
+from .resume import CELL, REST, ResumePoint, body_of, in_order, live_at, resume_code
 from .tracebacks import Caught, in_the_end
 
 TERMINATORS = frozenset(("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"))
@@ -219,12 +219,13 @@ class Interrupted(Segment):
 
     def _handle(self, part: Part, handler: ExceptionHandler) -> Instruction | None:
         # lasti counts in this code: in the resume function's it would name no line
-        return self._resume(part, handler.target, handler.depth + handler.lasti + 1, handler.depth if handler.lasti else None)
+        return self._resume(part, handler.target, handler.depth + handler.lasti + 1, handler.depth if handler.lasti else None, catches=True)
 
-    def _resume(self, part: Part, target: Instruction, depth: int, lasti: int | None = None, again: bool = False) -> Instruction | None:
+    def _resume(self, part: Part, target: Instruction, depth: int, lasti: int | None = None, again: bool = False,
+                catches: bool = False) -> Instruction | None:
         """Replace the part's ``depth`` stack values by what the rest of its frame returns. Gives the call, where there is one.
 
-        ``again``: the rest starts with the instruction that broke the graph.
+        ``again``: the rest starts with the instruction that broke the graph; ``catches``: with a handler.
         """
         cg, frame = self.cg, part.frame
         stack_names = [f"__pushed_{i}" for i in range(depth)]
@@ -238,7 +239,8 @@ class Interrupted(Segment):
             return None
         cells = [n for n in frame.cells if CELL + n in part.bound]
         ending = [name for name in part.ending if name in part.bound]  # what has just been deleted is not
-        point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, again)
+        is_held = self.is_held(frame) or catches and part.level == 0
+        point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, again, is_held)
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
         resume = self.make_resume(resume_code(point), point.offset, frame.scope.real, part.level)
@@ -255,6 +257,9 @@ class Interrupted(Segment):
                 cg.op("LOAD_CONST", None)
         part.kept = sorted(part.bound.difference(point.names, (CELL + n for n in cells)))
         self._delete(passed)
+        if is_held:
+            for op, arg in (("BUILD_LIST", 0), ("STORE_FAST", REST), ("LOAD_FAST", REST)):
+                cg.op(op, arg)
         cg.call(len(point.arguments))
         if part.level == 0:
             self.unseen.append(cg.out[-1])

@@ -18,7 +18,7 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from ..semantics.lazy import LazyIteratorVariable
+from ..semantics.lazy import LazyIteratorVariable, SequenceIteratorVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
 from .made import new_dict_iterator, new_generator, new_iterator, new_reversed
 from .resume import Suspended
@@ -111,6 +111,16 @@ def _combined(cg: Codegen, t: CombinedIteratorVariable) -> None:
         cg.op("CALL", (count, ("strict",)))
     else:
         cg.call(count)
+    cg.store_temp(t)
+
+
+@builds(SequenceIteratorVariable)
+def _by_number(cg: Codegen, t: SequenceIteratorVariable) -> None:
+    if t.started:
+        raise Unreconstructible("an iterator through __getitem__ that the trace has started")
+    cg.load_object(iter)
+    cg.load_many(t.args)
+    cg.call(1)
     cg.store_temp(t)
 
 

@@ -19,6 +19,7 @@ from ..tensor import devices
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
+from .resume import REST
 from .tracebacks import Caught, Function, Passages
 
 
@@ -30,6 +31,8 @@ class Segment:
         self.root = frames[0]
         self.frames = frames
         self.cg = Codegen(state, names)
+        if REST in state.parameters:
+            self._note_frame()
         self.fresh = fresh  # (prefix) -> a name that is not in the root's globals
         self.make_resume = make_resume  # (code, offset, globals, level of its frame) -> name of the resume function in the root's globals
         self.graph_call: Instruction | None = None
@@ -44,6 +47,19 @@ class Segment:
         self.unseen: list[Instruction] = []  # calls of resume functions that are the rest of this very frame
         self.resumed: dict[str, int] = {}  # name of each resume function -> level of its frame
 
+    def is_held(self, frame: Any) -> bool:
+        """Whether the traceback of an exception that the frame has caught may hold it, and the program's variables with it."""
+        return frame is self.root and (frame.has_caught or REST in self.state.parameters)
+
+    def _note_frame(self) -> None:
+        """The frame is the rest of one that a traceback may hold, which is to hold this one, too."""
+        cg = self.cg
+        cg.load_object(_native.note_frame)
+        cg.op("LOAD_FAST", REST)
+        cg.call(1)
+        cg.op("POP_TOP")
+        cg.op("DELETE_FAST", REST)  # so that there is no cycle
+
     # -- a finished trace
 
     def finish_return(self, value: VariableTracker) -> None:
@@ -51,6 +67,10 @@ class Segment:
         self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
         if self.runs_anew and self.state.graph.mode.random or self.state.graph.leaving:
             self.forwards = False  # it keeps the generator's state, too, or has blocks to leave
+        if self.is_held(self.root):
+            self.forwards = False
+            bound = lifetimes.slots(self.cg.out, self.state.parameters)
+            self._delete([n for n in bound if n not in self.root.locals])  # one of them may be the exception: a cycle
         self.cg.op("RETURN_VALUE")
         self._rescue()
 
@@ -276,7 +296,7 @@ class Segment:
             cg.op("LOAD_CLOSURE", name)
         cg.op("BUILD_TUPLE", len(root.code.co_freevars))
         for name in state.parameters:
-            cg.op("LOAD_FAST", name)
+            cg.op("BUILD_LIST", 0) if name == REST else cg.op("LOAD_FAST", name)
         cg.call(3 + random + len(state.parameters))
         cg.op("RETURN_VALUE")
 

@@ -27,6 +27,7 @@ _REPLACED: dict[int, list[frozenset[str]]] = {}
 _AGAIN: dict[int, Instruction] = {}  # id(resume code) -> its first instruction, where a graph has been broken already
 
 STACK, CELL, TRACE = "___stack", "___cell_", "___trace"
+REST = "___rest"  # the parameter of resume functions for frames that tracebacks may hold: a list, to which they add their own frame
 
 
 def breaks_again(code: CodeType, inst: Instruction) -> bool:
@@ -99,7 +100,8 @@ class ResumePoint:
     """Where to go on: the original function's code, the instruction's offset, and what is passed."""
 
     def __init__(
-        self, code: CodeType, target: Instruction, depth: int, bound: set[str], ending: list[str], cells: list[str], again: bool = False
+        self, code: CodeType, target: Instruction, depth: int, bound: set[str], ending: list[str], cells: list[str], again: bool = False,
+        is_held: bool = False,
     ) -> None:
         self.code = origin_of(code)
         body = body_of(self.code)
@@ -111,7 +113,8 @@ class ResumePoint:
         # Frames drop their variables in this order.
         self.names = in_order((live & bound | replaced_at(self.code, target)).difference(ending), self.code) + in_order(ending, self.code)
         self.cells = cells
-        self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names
+        self.is_held = is_held  # perhaps by a traceback
+        self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names + [REST] * is_held
         self.again = again  # the instruction has broken a graph already
         self.key = (id(self.code), self.index, tuple(self.arguments), again)
         self.body = body
@@ -130,7 +133,8 @@ def resume_code(point: ResumePoint) -> CodeType:
 def _build(point: ResumePoint) -> CodeType:
     body = _clone(point.body)
     target = body[point.index]
-    prologue = _restore_cells(point.cells)
+    prologue = _noting_frame() if point.is_held else []
+    prologue += _restore_cells(point.cells)
     for i in range(point.depth):
         prologue += _moved(f"{STACK}{i}")
     prologue.append(instr("JUMP", None, target))
@@ -145,6 +149,18 @@ def _moved(name: str) -> list[Instruction]:
     return [instr("LOAD_FAST", name), instr("DELETE_FAST", name)]
 
 
+def _noting_frame() -> list[Instruction]:
+    """``note_frame(___rest); del ___rest``: a trace leaves the call to the transformed code. Deleted, so that there is no cycle."""
+    call = instr("CALL", (1, ()))
+    call.run = _noted_later
+    return [instr("LOAD_CONST", _native.note_frame), instr("LOAD_FAST", REST), call, instr("POP_TOP"), instr("DELETE_FAST", REST)]
+
+
+def _noted_later(tx: Any, _: Instruction) -> None:
+    tx.popn(2)
+    tx.push(NONE)
+
+
 def _restore_cells(names: list[str]) -> list[Instruction]:
     return [i for name in names for i in (*_moved(CELL + name), instr("STORE_CELL", name))]
 
@@ -156,7 +172,7 @@ def _finish(
     for inst in prologue:
         inst.place = PROLOGUE
         inst.positions = target.positions
-        inst.run = RULES.get(inst.op, _unsupported)
+        inst.run = inst.run or RULES.get(inst.op, _unsupported)
     instructions = remove_unreachable(prologue + body)
     for index, inst in enumerate(instructions):
         inst.index = index

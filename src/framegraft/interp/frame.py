@@ -75,6 +75,7 @@ class InstructionTranslator:
         self.begun = state.steps
         # Whether a break may interrupt the frame here: each caller only waits for the value of a call.
         self.breakable = False
+        self.has_caught = False  # an exception, whose traceback may hold the frame as long as anybody holds the exception
         self.told: tuple[Instruction, str, str] | None = None  # state.stack_lines: for this instruction, below these lines
 
     def line(self) -> int:
@@ -166,6 +167,7 @@ class InstructionTranslator:
                 value.trace.append((self.code, self.line()))
         if handler is None:
             return False
+        self.has_caught = True
         for item in self.stack[handler.depth :]:
             let_go(self, item)
         del self.stack[handler.depth :]

@@ -90,7 +90,8 @@ def generic_set_exception_attr(tx: Any, obj: ExceptionVariable, name: str, value
             obj.cause = value
         else:
             obj.context = value
-    elif isinstance(found, property) and found.fset is not None:
-        calls.call(tx, wrap_pinned(tx, found.fset), [obj, value], {})
+    elif lookup.is_plain(tx, found, property, "__set__") and (
+            fset := lookup.accessor(found, "fset")) is not None:  # type: ignore[arg-type]
+        calls.call(tx, wrap_pinned(tx, fset), [obj, value], {})
     else:
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
