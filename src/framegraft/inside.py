@@ -7,6 +7,7 @@ import types
 from typing import Any
 
 from torch.autograd import graph as autograd_graph
+from torch.fx.graph_module import GraphModule, _WrappedCall
 
 from .api import OptimizedModule, graph_break, is_compiling
 from .errors import GraphBreak
@@ -51,6 +52,9 @@ calls.UNWRAP.append(skip.unwrapped)
 calls.STANDS_FOR[OptimizedModule] = _module_inside
 _IS_TRAINING: Any = OptimizedModule.training
 skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
+# How a module that torch.fx has made calls its forward(), which is code of the program like any other.
+skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
+skip.TRACED.add(_WrappedCall.__call__.__code__)
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
 HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
 

@@ -242,3 +242,32 @@ def test_no_loop_over_a_librarys_own_code():
 
     assert framegraft.compile(f, backend=backend)(torch.ones(3))[0] == "[1. 1. 1.]"
     assert len(counts) <= 2
+
+
+@differential(lambda: (torch.ones(3), np.ones(3), np.arange(3, dtype=np.int8)))
+def test_dtypes(x, a, b):
+    told = [a.dtype == np.float64, np.float64 == a.dtype, a.dtype == "float64", a.dtype != b.dtype, a.dtype == np.int8, b.dtype == "i1",
+            a.dtype is np.dtype("float64"), np.dtype(np.int64) == b.dtype, np.dtype(float) == a.dtype, a.dtype.kind, b.dtype.itemsize]
+    told += [np.issubdtype(a.dtype, np.floating), np.issubdtype(b.dtype, np.floating), np.issubdtype(np.float32, np.number),
+             np.can_cast(b.dtype, a.dtype), np.promote_types("f4", "i8"), np.result_type(b.dtype, np.float32)]
+    return x * (2 if np.issubdtype(b.dtype, np.integer) else 3), told
+
+
+@differential(lambda: (torch.ones(3), np.dtype("float32"), np.dtype(">f4")))
+def test_dtypes_as_arguments(x, dtype, swapped):
+    return x + 1, dtype == np.float32, dtype == swapped, np.dtype("float32") is dtype
+
+
+@differential(lambda: (torch.ones(3), np.float32))
+def test_limits(x, kind):
+    return x * np.finfo(kind).eps, np.finfo(np.float64).max, np.iinfo("int32").max, np.iinfo(np.uint8).min, np.finfo(kind).bits
+
+
+def test_another_dtype_is_another_capture():
+    @framegraft.compile(backend="eager", fullgraph=True)
+    def f(x, dtype):
+        return x + (1 if dtype == np.float32 else 2)
+
+    x = torch.zeros(1)
+    for dtype in (np.dtype("float32"), np.dtype("float64"), np.dtype("float32"), np.dtype("int8")):
+        assert f(x, dtype).item() == (1 if dtype == np.float32 else 2)

@@ -4,6 +4,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+import framegraft
+
 from .differential import differential
 
 
@@ -195,3 +197,33 @@ def test_print_in_forward(m, x):
             return self.inner(v)
 
     return Noisy(m)(x)
+
+
+class TwoLayers(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = torch.nn.Linear(3, 3), torch.nn.ReLU()
+
+    def forward(self, x, scale: int = 2):
+        return self.second(self.first(x)) * scale
+
+
+def traced_by_fx():
+    torch.manual_seed(0)
+    return torch.fx.symbolic_trace(TwoLayers()), torch.ones(2, 3)
+
+
+@differential(traced_by_fx)
+def test_modules_that_fx_has_made(module, x):
+    return module(x) + 1, module.first.weight.sum(), len(list(module.children()))
+
+
+def test_a_module_that_fx_has_made_changes():
+    module, x = traced_by_fx()
+    counter = framegraft.testing.CompileCounter()
+    compiled = framegraft.compile(module, backend=counter, fullgraph=True)
+    for change in (lambda: None, lambda: None, lambda: module.graph.output_node().replace_input_with(
+            module.graph.output_node().args[0], module.graph.find_nodes(op="placeholder")[0])):
+        change()
+        module.recompile()
+        assert torch.equal(compiled(x), module(x))

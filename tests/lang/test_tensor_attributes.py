@@ -162,3 +162,24 @@ def test_each_attribute_of_inputs_and_results(name):
     for a, b in zip(found[0], expected[0], strict=True):
         assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b or type(a).__module__ in ("torch.storage", "builtins")
     assert torch.equal(found[1], expected[1])
+
+
+@differential(lambda: (torch.ones(3).share_memory_(), torch.ones(3), torch.ones(2, 2, dtype=torch.cfloat).conj()))
+def test_what_only_the_real_tensor_tells(x, y, z):
+    told = [x.is_shared(), y.is_shared(), (x + 1).is_shared(), z._is_view(), x._is_view(), x.view(3, 1)._is_view(), y.is_pinned()]
+    return x * 2, y + 1 if x.is_shared() else y - 1, told, x.is_same_size(y)
+
+
+@differential(lambda: (torch.ones(3),))
+def test_attributes_set_by_the_method(x):
+    y, z = x + 1, x + 2
+    y.__setattr__("grad", x)
+    object.__setattr__(z, "grad", x)
+    return y.grad, z.grad
+
+
+def test_tensors_that_were_captured_can_be_swapped():
+    x = torch.ones(3)
+    framegraft.compile(lambda x: x + 1, backend="eager")(x)
+    torch.utils.swap_tensors(x, torch.zeros(3))
+    assert not x.any()

@@ -264,3 +264,71 @@ def test_strides_of_results_with_dimensions_of_size_one(mask, x):
     y = x.transpose(0, 1)
     results = y + 1, y > 0, torch.where(y > 0, y, 1.0), (y * 2).reshape(1, 12), y.flatten(1), torch.cat([y, y]), y @ y[0].T, *windows
     return windows, [t.stride() for t in results], [t.stride(0) for t in results], [t.stride(-1) for t in results]
+
+
+@differential(lambda: (torch.arange(6.0).reshape(2, 3),), graphs=1)
+def test_made_tensors_reshaped_in_place(x):
+    y = x + 1
+    view = y[0]
+    first = y.t_()
+    shapes = [y.shape, y.stride(), first is y, view.shape]
+    y.unsqueeze_(0).transpose_(0, 2)
+    shapes += [y.shape, view.stride()]
+    y.squeeze_()
+    y.add_(1)
+    z = y.clone()
+    z.swapaxes_(0, 1)
+    z.squeeze_(0)
+    z.swapdims_(0, 1)
+    return y, z, view, shapes, y * z
+
+
+@differential(lambda: (torch.ones(2, 3),))
+def test_arguments_reshaped_in_place(x):
+    x.t_()
+    y = x.detach()
+    y.unsqueeze_(0)
+    return x + 1, y, x.shape
+
+
+@differential(lambda: (torch.ones(3, requires_grad=True),))
+def test_tensors_with_gradient_reshaped_in_place(x):
+    y = x * 2
+    y.unsqueeze_(0)
+    z = y.view(3, 1) if y.requires_grad else y
+    z.t_()
+    return (z * 3).sum(), y, z
+
+
+@differential(lambda: (torch.tensor([1.5, 2.5]), torch.tensor(3), torch.tensor(2.0)), graphs=1)
+def test_tensors_of_lists_of_tensors(x, n, w):
+    plain = torch.tensor([x.sum(), 2.0]), torch.tensor([n, 2]), torch.tensor([n, x[0]]), torch.tensor([[w, 1], [n, True]])
+    return *plain, torch.tensor([x.sum(), n], dtype=torch.float64), torch.as_tensor((x[0], w)), torch.tensor([n > 2, False]), x
+
+
+@differential(lambda: (torch.tensor(1.5, requires_grad=True),))
+def test_a_tensor_of_a_list_of_tensors_with_gradient(x):
+    return torch.tensor([x, 1]), torch.tensor([x.detach() * 2, 1])
+
+
+@differential(lambda: (torch.tensor([1.5, 2.5]), torch.tensor([300])))
+def test_tensors_of_lists_of_tensors_that_do_not_fit(x, n):
+    told = []
+    for make in (lambda: torch.tensor([x, x]), lambda: torch.tensor([n[0], 1.5], dtype=torch.uint8), lambda: torch.tensor([n, n])):
+        try:
+            told.append(make())
+        except (ValueError, RuntimeError, TypeError) as error:
+            told.append(type(error).__name__)
+    return x + 1, told
+
+
+@differential(lambda: (torch.tensor([1.5, 2.5]),))
+def test_older_classes_of_tensors(x):
+    made = torch.LongTensor([1, 2]), torch.FloatTensor([[1, 2.5], [True, 3]]), torch.DoubleTensor(()), torch.ByteTensor([1, 255])
+    sizes = torch.IntTensor(2, 3).shape, torch.BoolTensor(0).shape, torch.FloatTensor().shape, torch.HalfTensor(torch.Size([4])).shape
+    return made, sizes, x.type(torch.DoubleTensor), x.type(torch.LongTensor), x.type(torch.FloatTensor) is x, x.type("torch.IntTensor")
+
+
+@differential(lambda: (torch.tensor([1.5]),))
+def test_is_storage(x):
+    return torch.is_storage(x), torch.is_storage(3), torch.is_storage(torch.Tensor), x + 1

@@ -32,5 +32,12 @@ is_dense: Callable[[torch.Tensor], bool] = (
 # What is called as ``apply`` of any autograd.Function. From 2.15 on it is one of C's.
 _apply: Any = torch.autograd.Function.apply
 FUNCTION_APPLY: Any = getattr(_apply, "__func__", None) or torch.autograd.Function.__dict__["apply"]
+
+
+def function_apply(cls: Any, *args: Any) -> Any:
+    """torch's own ``apply`` of an autograd.Function, whatever the class has under that name."""
+    return torch.autograd.Function.__dict__["apply"].__get__(None, cls)(*args)
+
+
 # How a Source tells its name: as a property; in 2.8 as a method.
 source_field: Any = property if isinstance(vars(torch._guards.Source).get("name"), (property, functools.cached_property)) else _same

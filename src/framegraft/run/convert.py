@@ -64,6 +64,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     forward_ad,
     hooks,
     inference,
+    literal,
     modules,
     numpy,
     optim,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import builtins
+import dataclasses
 import importlib.util
 import os
+import reprlib
 import sysconfig
 import types
 from typing import Any
@@ -30,19 +32,20 @@ def _package(name: str) -> tuple[str, ...]:
 
 
 _NUMPY = _package("numpy")
+_LIMITS = tuple(root + os.path.join("_core", "getlimits.py") for root in _NUMPY)
 _SYMBOLIC = _package("sympy") + _package("mpmath")  # torch requires them; their long calculations know no tensors
 _POLYFILLS = tuple(root + "polyfills" + os.sep for root in _SELF)
 
 # Parts of torch and of the standard library that are plain Python on tensors and containers: tracing into them is sound.
 _INLINE = tuple(
     root + p.replace("/", os.sep)
-    for p in ("nn/modules/", "nn/functional.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py", "autograd/anomaly_mode.py",
-              "utils/_contextlib.py",
-              "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/", "distributions/", "_jit_internal.py",
-              "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py", "nn/parameter.py", "_VF.py",
-              "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py", "utils/_python_dispatch.py", "masked/",
-              "signal/windows/", "_linalg_utils.py", "_lowrank.py", "_functorch/functional_call.py", "testing/_internal/",
-              "utils/data/_utils/collate.py", "_higher_order_ops/associative_scan.py", "_prims_common/", "_library/custom_ops.py")
+    for p in ("nn/modules/", "nn/functional.py", "nn/_reduction.py", "nn/parallel/", "nn/utils/", "autograd/grad_mode.py",
+              "autograd/anomaly_mode.py", "utils/_contextlib.py", "utils/_pytree.py", "_tensor.py", "functional.py", "nn/attention/",
+              "distributions/", "_jit_internal.py", "optim/", "utils/_foreach_utils.py", "nn/init.py", "amp/", "ao/nn/", "_utils.py",
+              "nn/parameter.py", "_VF.py", "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py",
+              "utils/_python_dispatch.py", "masked/", "signal/windows/", "_linalg_utils.py", "_lowrank.py",
+              "_functorch/functional_call.py", "testing/_internal/", "utils/data/_utils/collate.py",
+              "_higher_order_ops/associative_scan.py", "_prims_common/", "_library/custom_ops.py")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
@@ -85,16 +88,29 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
             return None
         reason = "random_call" if fn.__module__ == "random" else "untraceable_call"
         return (reason, f"{fn.__module__}.{fn.__qualname__} of the standard library")
-    if path.startswith(_NUMPY):
+    if path.startswith(_NUMPY) and path not in _LIMITS:
         return "numpy_call", f"{fn.__module__}.{fn.__qualname__}"
     if path.startswith(_SYMBOLIC):
         return "untraceable_call", f"{fn.__module__}.{fn.__qualname__}, symbolic mathematics"
     return None
 
 
+def _guarded_repr(fn: types.FunctionType) -> Any:
+    return fn
+
+
+_MAKE_REPR: Any = getattr(dataclasses, "_recursive_repr", None) or reprlib.recursive_repr()
+_REPRS = {_MAKE_REPR(_guarded_repr).__code__, reprlib.recursive_repr()(_guarded_repr).__code__}
+
+
 def unwrapped(fn: types.FunctionType) -> Any:
-    """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported."""
+    """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported.
+
+    And a dataclass's ``__repr__``, whose wrapper asks for the object's address, to end where the object contains itself.
+    """
     path = fn.__code__.co_filename
+    if fn.__code__ in _REPRS:
+        return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("user_function")
     if path.startswith(_DYNAMO):
         if fn.__code__.co_name == "wrapped" and isinstance(fn.__dict__.get("__wrapped__"), types.FunctionType):
             return fn.__wrapped__  # of nonstrict_trace

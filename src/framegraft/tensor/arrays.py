@@ -32,7 +32,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import instances
-from ..semantics.wrapping import need_constant_deep, wrap_pinned
+from ..semantics.wrapping import need_constant_deep
 from . import numpy, numpy_op, running, torchops
 
 # Functions without an effect, whose results are new, and have shapes and dtypes that do not depend on values. Beside these: ufuncs.
@@ -310,7 +310,7 @@ def _write(tx: Any, target: ArrayVariable, value: ArrayVariable, casting: str) -
     if not _numpy().can_cast(*dtypes, casting=casting):
         raise GraphBreak("raised_exception", f"a {dtypes[0]} written to an array of {dtypes[1]}")
     if dtypes[0] != dtypes[1] or value.scalar:
-        value = call(tx, "array", [value, wrap_pinned(tx, dtypes[1])], {})  # type: ignore[assignment]
+        value = call(tx, "array", [value, numpy.wrap_dtype(tx, dtypes[1])], {})  # type: ignore[assignment]
     running.run_node(tx, "call_method", "copy_", [target.tensor, value.tensor], {})
 
 
@@ -318,14 +318,14 @@ def _setitem(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableT
     key, value = (realize(a, tx.state) for a in args)
     fake = tensor_of(tx, obj).fake
     if isinstance(value, ConstantVariable) and type(value.value) in (int, float, bool):
-        value = call(tx, "array", [value, wrap_pinned(tx, _dtype(fake.dtype))], {})
+        value = call(tx, "array", [value, numpy.wrap_dtype(tx, _dtype(fake.dtype))], {})
     if not isinstance(value, ArrayVariable) or not obj.fresh:
         raise GraphBreak("numpy_call", "an array written to, or what cannot be an item of one")
     if isinstance(key, ArrayVariable):
         mask = tensor_of(tx, key).fake
         if mask.dtype is not torch.bool or mask.shape != fake.shape or tensor_of(tx, value).fake.dim():
             raise GraphBreak("numpy_call", "an array indexed with an array of numbers")
-        chosen = call(tx, "array", [value, wrap_pinned(tx, _dtype(fake.dtype))], {})
+        chosen = call(tx, "array", [value, numpy.wrap_dtype(tx, _dtype(fake.dtype))], {})
         _write(tx, obj, call(tx, "where", [key, chosen, obj], {}), "no")  # type: ignore[arg-type]
         return NONE
     part = _part(tx, obj, key)
@@ -437,7 +437,7 @@ def attribute(tx: Any, obj: ArrayVariable, name: str) -> VariableTracker | None:
     if name == "shape":
         return TupleVariable([constant(n) for n in fake.shape])
     if name == "dtype":
-        return wrap_pinned(tx, _dtype(fake.dtype))
+        return numpy.wrap_dtype(tx, _dtype(fake.dtype))
     values = {"ndim": fake.dim(), "size": fake.numel(), "itemsize": fake.dtype.itemsize, "nbytes": fake.numel() * fake.dtype.itemsize}
     return constant(values[name])
 

@@ -28,7 +28,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..native.private import FUNCTION_APPLY
+from ..native.private import FUNCTION_APPLY, function_apply
 from ..semantics import attributes, calls, lookup
 from ..semantics.wrapping import wrap_pinned
 from . import symbolic
@@ -86,7 +86,7 @@ def _target(cls: Any, given: FunctionArguments) -> Any:
         arguments = list(args[:count])
         for place, made in zip(places, given.build(args[count:]), strict=True):
             arguments.insert(place, made)
-        return cls.apply(*arguments)
+        return function_apply(cls, *arguments)  # ``cls.apply`` may be the program's, which has called torch's
 
     apply.__name__ = apply.__qualname__ = f"{cls.__name__}_apply"
     return apply

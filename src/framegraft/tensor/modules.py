@@ -8,9 +8,11 @@ import torch
 from torch import _jit_internal
 
 from ..errors import GraphBreak, Restart
+from ..interp.frame import origin_of
 from ..interp.state import need_constant, realize
 from ..model.dispatch import HANDLERS, handles
 from ..model.value import (
+    MISSING,
     NONE,
     ConstantVariable,
     ObjectVariable,
@@ -18,7 +20,8 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import calls, folding, hashed, instances, storing
+from ..semantics import attributes, calls, constructors, folding, hashed, instances, storing, truth
+from ..semantics.wrapping import wrap_pinned
 from .modes import guard_answer
 
 _TABLES = ("_parameters", "_buffers", "_modules")
@@ -34,7 +37,9 @@ def module_getattr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker |
 
 
 def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> bool:
-    """torch.nn.Module.__setattr__ for plain values and for tensors that are buffers already."""
+    """torch.nn.Module.__setattr__ for plain values and for tensors that are buffers already. False where it is to be traced itself."""
+    if not all(instances.has_plain_table(tx, obj, table) for table in _TABLES):
+        return False
     value = realize(value, tx.state)
     if isinstance(value, TensorVariable) and issubclass(value.cls, torch.nn.Parameter):
         raise GraphBreak("unsupported_mutation", f"a parameter set on a module: {name}")
@@ -64,8 +69,26 @@ def _answers(value: Any, *functions: Any) -> None:
 
 _answers(False, vars(torch.jit)["is_scripting"], _jit_internal.is_scripting, vars(torch.jit)["is_tracing"], torch._C._is_tracing)
 _answers(None, torch._C._get_tracing_state)
-_answers(True, torch.compiler.is_compiling, torch.compiler.is_dynamo_compiling)
+_answers(True, torch.compiler.is_dynamo_compiling)
 _answers(False, torch.compiler.is_exporting)
+
+
+@handles(torch.compiler.is_compiling)
+def is_compiling(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Yes; but not for torch.nn.Module._call_impl with hooks that run after an error, too, which it else leaves out."""
+    return constant(not (origin_of(tx.code) is _CALL_IMPL and _always_calls(tx)))
+
+
+_MODULES: Any = torch.nn.modules.module
+_CALL_IMPL = torch.nn.Module._call_impl.__code__
+
+
+def _always_calls(tx: Any) -> bool:
+    """Whether ``always_call=True`` hooks are there: of the module that the frame calls, or of all modules."""
+    module = realize(constructors.first_argument(tx), tx.state)
+    of_all = attributes.get_attr(tx, wrap_pinned(tx, _MODULES), "_global_forward_hooks_always_called")
+    own = instances.instance_dict_attr(tx, module, "_forward_hooks_always_called") if isinstance(module, ObjectVariable) else MISSING
+    return any(hooks is not MISSING and truth.truth(tx, realize(hooks, tx.state)) for hooks in (of_all, own))
 
 
 def answer_late() -> None:

@@ -1,7 +1,8 @@
-"""NumPy's scalars as constants: what arithmetic and plain functions of them give is known while capturing."""
+"""NumPy's scalars as constants, and its dtypes: what arithmetic and plain functions of them give is known while capturing."""
 
 from __future__ import annotations
 
+import operator
 import sys
 import types
 import warnings
@@ -9,7 +10,8 @@ from typing import Any
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.dispatch import CLASSES, HANDLERS, TENSOR, unknown
+from ..model.dispatch import CLASSES, HANDLERS, METHODS, TENSOR, unknown
+from ..model.source import pinned
 from ..model.value import (
     ChangingVariable,
     ConstantVariable,
@@ -20,13 +22,22 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
+from ..semantics.wrapping import wrap_pinned
 
 _KINDS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 # Functions of numbers that give a number, always the same, as all ufuncs of NumPy's do. Others have state, or make arrays.
 _FUNCTIONS = ("prod", "sum", "min", "max", "mean", "round", "clip")
+# Functions of dtypes, and of what stands for one, that give a dtype or a truth.
+_OF_DTYPES = ("issubdtype", "can_cast", "promote_types", "result_type")
 SCALARS: set[type] = set()
 KNOWN: dict[int, Any] = {}  # id -> the function
 WRAPPERS: dict[type, Any] = {}  # class -> (state, value, source) -> tracker; filled by arrays.py, which builds on this file
+
+
+class DtypeVariable(ObjectVariable):
+    """One of NumPy's own dtypes, of which there is one object each."""
+
+    __slots__ = ()
 
 
 class _Is:
@@ -65,6 +76,12 @@ def learn() -> None:
     for fn in (*(getattr(numpy, name) for name in _FUNCTIONS), *(f for f in vars(numpy).values() if type(f) is numpy.ufunc)):
         KNOWN[id(fn)] = fn
         HANDLERS[id(fn)] = _folded(fn)
+    for fn in (getattr(numpy, name) for name in _OF_DTYPES):
+        KNOWN[id(fn)] = fn
+        HANDLERS[id(fn)] = _folded(fn, _fold_dtypes)
+    WRAPPERS.update((type(numpy.dtype(cls)), _wrap_dtype) for cls in SCALARS)
+    CLASSES[numpy.dtype] = _fold_dtypes
+    CLASSES[numpy.finfo] = CLASSES[numpy.iinfo] = _limits
 
 
 def wrap(state: Any, value: Any, source: Any) -> VariableTracker | None:
@@ -82,6 +99,23 @@ def wrap(state: Any, value: Any, source: Any) -> VariableTracker | None:
         return ObjectVariable(value, type(value), source)
     wrapper = WRAPPERS.get(type(value))
     return None if wrapper is None else wrapper(state, value, source)
+
+
+def _wrap_dtype(state: Any, value: Any, source: Any) -> VariableTracker:
+    state.guards.pin(source, value)  # of another byte order, or with metadata, it is another object
+    return DtypeVariable(value, type(value), source)
+
+
+def wrap_dtype(tx: Any, value: Any) -> VariableTracker:
+    """A dtype that the trace has come by."""
+    if WRAPPERS.get(type(value)) is not _wrap_dtype:
+        return wrap_pinned(tx, value)
+    state = tx.state
+    found = state.by_id.get(id(value))
+    if not isinstance(found, DtypeVariable):
+        found = state.by_id[id(value)] = DtypeVariable(value, type(value), pinned(value))
+        state.keep_alive.append(value)
+    return found
 
 
 def number_of(value: Any, target: Any) -> Any:
@@ -133,11 +167,56 @@ def _fold(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     return constant(made)
 
 
-def _folded(fn: Any) -> types.FunctionType:
+def _folded(fn: Any, fold: Any = _fold) -> types.FunctionType:
     def handler(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-        return _fold(tx, fn, args, kwargs)
+        return fold(tx, fn, args, kwargs)
 
     return handler
+
+
+def _fold_dtypes(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    if kwargs:
+        raise GraphBreak("numpy_call", f"{fn.__name__}() with keywords")
+    values = [_dtype_like(realize(a, tx.state)) for a in args]
+    try:
+        made = fn(*values)
+    except Exception as error:
+        raise GraphBreak("numpy_call", f"{fn.__name__}() raised {type(error).__name__}") from None
+    return constant(made) if type(made) is bool else wrap_dtype(tx, made)
+
+
+def _limits(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    """``numpy.finfo`` and ``numpy.iinfo``: fresh objects, or the same for each dtype, that say the same whenever they are asked."""
+    if kwargs or len(args) != 1:
+        raise GraphBreak("numpy_call", f"numpy.{cls.__name__}() with other arguments than a dtype")
+    try:
+        made = cls(_dtype_like(realize(args[0], tx.state)))
+    except ValueError as error:
+        raise GraphBreak("numpy_call", f"numpy.{cls.__name__}(): {error}") from None
+    tx.state.guards.made[id(made)] = made
+    return wrap_pinned(tx, made)
+
+
+def _dtype_like(tracker: VariableTracker) -> Any:
+    """A dtype, or a class or name that stands for one."""
+    if isinstance(tracker, DtypeVariable):
+        return tracker.value
+    if isinstance(tracker, ObjectVariable) and type(tracker.value) is type and (
+            tracker.value in (bool, int, float, complex) or tracker.value.__module__ == "numpy"):
+        return tracker.value
+    if isinstance(tracker, ConstantVariable) and type(tracker.value) in (str, type(None)):
+        return tracker.value
+    raise GraphBreak("numpy_call", f"a {tracker.python_type().__name__} in the place of a dtype")
+
+
+def _compared(fn: Any) -> types.FunctionType:
+    def handler(tx: Any, obj: DtypeVariable, args: list, kwargs: dict) -> VariableTracker:
+        return constant(fn(obj.value, _dtype_like(realize(args[0], tx.state))))
+
+    return handler
+
+
+METHODS.update(((DtypeVariable, f"__{fn.__name__}__"), _compared(fn)) for fn in (operator.eq, operator.ne))
 
 
 def _make(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:

@@ -47,12 +47,16 @@ METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "s
                                "swapdims_", "as_strided_", "requires_grad_", "detach_", "rename_", "share_memory_",
                                "retain_grad", "backward", "register_hook", "register_post_accumulate_grad_hook",
                                "apply_", "map_", "map2_", "sparse_resize_", "pin_memory"))
+_VIEWED_IN_PLACE = frozenset(("unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_"))
 _AUTOGRAD = {"backward": "autograd_in_trace", "retain_grad": "autograd_in_trace", "register_hook": "hook_on_intermediate",
              "register_post_accumulate_grad_hook": "hook_on_intermediate"}
 SCALARS = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
                      "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
                      "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
                      "__deepcopy__", "is_set_to", "_typed_storage", "element_size_"))
+# Methods that tell a constant which the graph's guards assure. Others tell what a fake tensor does not know.
+_TOLD = frozenset(("is_same_size", "size", "stride", "dim", "numel", "is_contiguous"))
+_SETTING = frozenset(("__setattr__", "__delattr__", "__setstate__", "__init__"))
 METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "requires_grad", "is_leaf", "is_cuda", "is_cpu",
                       "is_sparse", "is_quantized", "is_meta", "itemsize", "nbytes", "is_mps", "is_xpu",
                       "is_mkldnn", "is_nested", "is_sparse_csr", "retains_grad", "output_nr", "is_inference_"))
@@ -279,11 +283,15 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and type(args[0]) in AS_TENSOR:
         return AS_TENSOR[type(args[0])](tx, fn, args[0])
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
-        raise GraphBreak("untraceable_call", f"torch.{name} of tensors")
+        return OF_LIST[0](tx, fn, args, kwargs)
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
         raise GraphBreak("untraceable_call", f"{name} with a function as an argument")
     _user_operator(tx, fn, args)
     return run_node(tx, "call_function", fn, args, kwargs)
+
+
+OF_LIST: list[Any] = []  # (tx, fn, args, kwargs) -> torch.tensor() of a list with tensors; this and the next set by literal.py
+AS_TYPE: list[Any] = []  # (tx, tensor, args, kwargs) -> what Tensor.type() gives, or None
 
 
 def call_scripted(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
@@ -329,19 +337,28 @@ def _has_tensor(tx: Any, tracker: VariableTracker, top: bool = False) -> bool:
     return isinstance(tracker, (ListVariable, TupleVariable)) and any(_has_tensor(tx, i) for i in tracker.items)
 
 
+def _may_be_viewed_in_place(tx: Any, obj: TensorVariable) -> bool:
+    """Not an argument; nor, for AOTAutograd loses its shape, a tensor with a gradient."""
+    return obj.source is None and type(obj.fake) is FakeTensor and not obj.fake.requires_grad
+
+
 def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if name in SCALARS:
         number = symbolic.read(tx, obj, name) if tx.state.graph.data_numbers and not args and not kwargs else None
         if number is not None:
             return number
         raise GraphBreak("tensor_item", f"Tensor.{name}()")
+    if name in _SETTING:
+        raise GraphBreak("unsupported_mutation", f"Tensor.{name}()")
     if name == "requires_grad_" and not kwargs and _requires_already(obj, args):
         return obj
     if name in METHODS:
         return METHODS[name](tx, obj, args, kwargs)
     if name == "requires_grad_" and not kwargs and leaves.may_become(tx, obj, args):
         return leaves.make(tx, obj)
-    if name in METADATA_CHANGING:
+    if name == "type" and (retyped := AS_TYPE[0](tx, obj, args, kwargs)) is not None:
+        return retyped
+    if name in METADATA_CHANGING and not (name in _VIEWED_IN_PLACE and _may_be_viewed_in_place(tx, obj)):
         raise GraphBreak(_AUTOGRAD.get(name, "unsupported_mutation"), f"Tensor.{name}()")
     if name in METADATA_METHODS:
         values = [a.value for a in args if isinstance(a, ConstantVariable)]
@@ -373,7 +390,10 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         other = REWRITTEN[name](tx, name, [obj, *args], kwargs)
         if other is not None:
             name, args, kwargs = *other, {}
-    return run_node(tx, "call_method", name, [obj, *args], kwargs)
+    made = run_node(tx, "call_method", name, [obj, *args], kwargs)
+    if isinstance(made, ConstantVariable) and made.value is not None and name not in _TOLD:
+        raise GraphBreak("unsupported_attribute", f"Tensor.{name}()")
+    return made
 
 
 def _sizes_alone(tx: Any, size: VariableTracker) -> list:
@@ -423,7 +443,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return ATTRIBUTES[name][0](tx, obj)
     if name == "grad_fn" and not obj.fake.requires_grad:
         return NONE
-    if isinstance(on_class, property) and on_class.fget is not None and on_class.fget.__module__ != "torch._tensor":
+    if lookup.is_plain(tx, on_class, property) and on_class.fget is not None and on_class.fget.__module__ != "torch._tensor":
         return calls.call(tx, wrap_pinned(tx, on_class.fget), [obj], {})
     if isinstance(on_class, (types.GetSetDescriptorType, property)):
         raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
@@ -461,6 +481,11 @@ symbolic.PART.append(_part)
 @handles(torch.is_tensor)
 def is_tensor(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return constant(isinstance(args[0], TensorVariable))
+
+
+@handles(torch.is_storage)
+def is_storage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return constant(args[0].python_type() in torch._storage_classes)
 
 
 @handles(torch.is_floating_point)
