@@ -2,6 +2,7 @@
 
 import contextlib
 import traceback
+import types
 
 import pytest
 import torch
@@ -242,3 +243,37 @@ def test_traceback_of_what_was_thrown_into_a_manager():
             fn(torch.ones(2))
         told.append([name for name in names(caught.value) if name in ("leaves_passing", "passing", "__exit__")])
     assert told[0] == told[1] == ["leaves_passing"]
+
+
+@contextlib.contextmanager
+def heard(x, log):
+    log.append("in")
+    try:
+        yield x + 1
+    finally:
+        log.append("out")
+
+
+@differential(lambda: (torch.ones(2), True, True), graphs=1)
+def test_exit_stack(x, raises, swallows):
+    log = []
+    try:
+        with contextlib.ExitStack() as stack:
+            y = stack.enter_context(heard(x, log)) * 2
+            stack.callback(log.append, 5)
+            stack.push(lambda kind, error, trace: log.append((kind, error.args)) or swallows)
+            if raises:
+                raise ValueError("raised")
+            log.append("not raised")
+    except ValueError as error:
+        log.append(str(error))
+    return y + x, log
+
+
+@differential(lambda: (torch.ones(2), 3))
+def test_methods_made_of_functions(x, n):
+    def f(self, k):
+        return self + k
+
+    bound = types.MethodType(f, x)
+    return bound(n), bound.__self__ is x, bound.__func__ is f, types.MethodType(heard, x).__func__ is heard

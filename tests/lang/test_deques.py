@@ -135,3 +135,35 @@ def test_items_set_in_front_of_an_iterator(x, d):
     d[1] = x * 2
     d.reverse()
     return x + first, list(iterator), d
+
+
+@differential(lambda: (torch.ones(2), collections.deque([1, 2, 3, 2])))
+def test_index(x, outside):
+    told = []
+    for items in (collections.deque(), collections.deque([1, 2, 3, 2], 9), outside):
+        for given in ((2,), (9,), (2, 2), (2, -1), (1, 1), (2, 0, 1), (2, -9, 9), (2.0, 1, -1), (None,), (1, 0, 0)):
+            try:
+                told.append(items.index(*given))
+            except ValueError as error:
+                told.append(str(error))
+    return x + 1, told
+
+
+@differential(lambda: (torch.ones(2),))
+def test_index_of_a_deque_that_changes(x):
+    class Changes:
+        def __init__(self, equal):
+            self.equal = equal
+
+        def __eq__(self, other):
+            items.append(0)
+            return self.equal
+
+    told = []
+    for equal in (True, False):
+        items = collections.deque([Changes(equal), 1])
+        try:
+            told.append(items.index(5))
+        except RuntimeError as error:
+            told.append(str(error))
+    return x + 1, told

@@ -126,3 +126,15 @@ def test_a_module_that_stays_lazy():
     for _ in range(3):
         assert compiled(torch.ones(1))[1] is True
     assert counter.frame_count == 1
+
+
+@differential(lambda: (torch.ones(2), {"a": 1}))
+def test_format_map_takes_one_argument(x, table):
+    told = []
+    for give in (lambda: "{a}".format_map(table, 7), lambda: "{a}".format_map(), lambda: "{a}".format_map(mapping=table),
+                 lambda: "{a}".format_map(table)):
+        try:
+            told.append(give())
+        except TypeError as error:
+            told.append(str(error))
+    return x + 1, told

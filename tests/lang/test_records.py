@@ -4,6 +4,7 @@ import collections
 import copy
 import dataclasses
 import enum
+import reprlib
 import types
 import typing
 
@@ -173,3 +174,32 @@ def test_deep_copies_keep_what_is_shared(x):
     deep = copy.deepcopy([t, t, s, s])
     made = copy.deepcopy(circular)
     return deep, deep[0] is deep[1], deep[2] is deep[3], made[0][0] is made, made is circular, x + 1
+
+
+@dataclasses.dataclass
+class Shown:
+    a: int = 3
+    b: object = None
+
+
+@differential(lambda: (torch.ones(2), Shown(1, [Shown(2)])))
+def test_dataclasses_as_text(x, outside):
+    around = Shown(7)
+    around.b = [around]
+    return x + 1, f"{Shown()}", repr(Shown(4, Shown(5))), str([outside]), repr(around), outside
+
+
+class Recursive:
+    def __init__(self, inner):
+        self.inner = inner
+
+    @reprlib.recursive_repr("<again>")
+    def __repr__(self):
+        return f"R({self.inner})"
+
+
+@differential(lambda: (torch.ones(2),))
+def test_recursive_text(x):
+    around = Recursive(None)
+    around.inner = around
+    return x + 1, repr(Recursive(Recursive(1))), repr(around)

@@ -202,3 +202,15 @@ def groupby(iterator, function):
             else:
                 return
             key, waits = value if function is None else function(value), True
+
+
+def sequence(sequence, ends):
+    """What PySeqIter_New makes: items by number, until one of the errors ``ends`` comes."""
+    index = 0
+    while True:
+        try:
+            item = sequence[index]
+        except ends:
+            return
+        yield item
+        index += 1

@@ -11,6 +11,7 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import specialised
 from ..model.value import (
+    MISSING,
     BuiltinMethodVariable,
     ConstantVariable,
     DequeVariable,
@@ -23,11 +24,12 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers, hashed, iteration, lookup
+from . import attributes, calls, containers, hashed, lookup, slots
 from .comparing import folded_members, is_tuple, overrides, slot_result
 from .containers import sequence_items
 from .folding import fold
 from .hashed import payload_of
+from .members import is_member
 from .wrapping import wrap_pinned
 
 BINARY = {
@@ -66,30 +68,25 @@ _SET_UPDATES = {operator.ior: "update", operator.iand: "intersection_update", op
 
 
 def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker:
+    """PyNumber_InPlaceAdd and its kin: the slot for it, those of the plain operator, then what a sequence does in place."""
     name, plain = INPLACE[fn]
     inner = payload_of(a)
     if inner is not a and not isinstance(inner, TupleVariable) and not overrides(tx, a, name):
         if a.python_type() is types.MappingProxyType:
             raise GraphBreak("raised_exception", "a mappingproxy changed in place")
         containers.check_own_items(tx, a, name)
-        return a if inplace(tx, fn, inner, b) is inner else binary(tx, plain, a, b, inplace=True)
-    if isinstance(a, ListVariable) and fn is operator.iadd:
-        a.extend(iteration.unpack_iterable(tx, b))
-        hashed.changing(tx, a)
+    own = inner if inner is a or not overrides(tx, a, name) else None
+    if isinstance(own, DictVariable) and fn is operator.ior:
+        calls.call(tx, BuiltinMethodVariable("update", own), [b], {})
         return a
-    if isinstance(a, ListVariable) and fn is operator.imul:
-        a.items[:] = a.items * containers.index_of(tx, b, "repeat")
-        hashed.changing(tx, a)
+    if isinstance(own, SetVariable) and own.cls is set and isinstance(payload_of(b), SetVariable) and fn in _SET_UPDATES:
+        calls.call(tx, BuiltinMethodVariable(_SET_UPDATES[fn], own), [b], {})
         return a
-    if isinstance(a, DequeVariable) and fn is operator.iadd:
-        return calls.call(tx, BuiltinMethodVariable("__iadd__", a), [b], {})
-    if isinstance(a, DictVariable) and fn is operator.ior:
-        calls.call(tx, BuiltinMethodVariable("update", a), [b], {})
-        return a
-    if isinstance(a, SetVariable) and a.cls is set and isinstance(payload_of(b), SetVariable) and fn in _SET_UPDATES:
-        calls.call(tx, BuiltinMethodVariable(_SET_UPDATES[fn], a), [b], {})
-        return a
-    result = slot_result(tx, a, name, b)
+    if isinstance(own, (ListVariable, DequeVariable)) and fn in (operator.iadd, operator.imul):
+        # update_one_slot makes list.__iadd__, which fits there, the slot of numbers of a subclass, too: it comes first
+        result = _number_slots(tx, plain, a, b) if own is a or fn is operator.imul else None
+        return result if result is not None else _extended(tx, fn, a, own, b)
+    result = slot_result(tx, a, name, b) if own is not inner or inner is a else None
     if result is not None:
         return result
     if type(a) is ConstantVariable and type(b) is ConstantVariable:
@@ -97,28 +94,94 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
     return binary(tx, plain, a, b, inplace=True)
 
 
+def _extended(tx: Any, fn: Any, a: VariableTracker, own: Any, b: VariableTracker) -> VariableTracker:
+    """list_inplace_concat, list_inplace_repeat and those of deques."""
+    if isinstance(own, DequeVariable):
+        if fn is operator.imul:
+            raise GraphBreak("unsupported_mutation", "a deque repeated in place")
+        calls.call(tx, BuiltinMethodVariable("__iadd__", own), [b], {})
+    elif fn is operator.iadd:
+        calls.call(tx, BuiltinMethodVariable("extend", own), [b], {})
+    else:
+        own.items[:] = own.items * containers.index_of(tx, b, "repeat")
+        hashed.changing(tx, own)
+    return a
+
+
 def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bool = False) -> VariableTracker:
+    """PyNumber_Add and its kin: the slots of numbers of both operands, then those of sequences."""
     name, mirrored, sign = BINARY[fn]
     if fn is operator.or_ and (union := _union(tx, a, b)) is not None:
         return union
     members = folded_members(tx, a, b, name, mirrored)
     if members is not None:
         return fold(fn, members)
-    swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type()) and (
-        _is_overloaded(tx, a, b, mirrored))
-    order = ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored))
-    for left, right, method in order[: 1 if a.python_type() is b.python_type() else 2]:
-        if payload_of(left) is left or overrides(tx, left, method):
-            result = slot_result(tx, left, method, right)
-            if result is not None:
-                return result
-    if fn is operator.or_ and isinstance(payload_of(a), DictVariable) and isinstance(payload_of(b), DictVariable):
-        return containers.merge(tx, a, b)
-    x, y = payload_of(a), payload_of(b)
-    result = _sequence_arithmetic(tx, fn, x, y, x is a and y is b)
+    result = _number_slots(tx, fn, a, b)
+    if result is None and fn in (operator.add, operator.mul):
+        result = _sequence_slots(tx, fn, a, b, inplace)
     if result is not None:
         return result
     raise UserRaise(user_error(TypeError, _mismatch(fn, sign, a, b, inplace)))
+
+
+def _number_slots(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
+    """binary_op1, and the slot that calls methods (SLOT1BINFULL); None where all of them give NotImplemented."""
+    name, mirrored, _ = BINARY[fn]
+    slot, other = slots.number_slot(tx, a, name, mirrored), None
+    if b.python_type() is not a.python_type():
+        other = slots.number_slot(tx, b, name, mirrored)
+    mine, others = [(a, name, b)] if slot is not None else [], [(b, mirrored, a)] if other is not None else []
+    swap = bool(mine and others) and lookup.inherits(b.python_type(), a.python_type()) and (
+        slot is not other or _is_overloaded(tx, a, b, mirrored))
+    for operand, method, right in others + mine if swap else mine + others:
+        result = _answer(tx, fn, (a, b), operand, method, right)
+        if result is not None:
+            return result
+    return None
+
+
+def _answer(tx: Any, fn: Any, operands: tuple, operand: VariableTracker, name: str, other: VariableTracker) -> VariableTracker | None:
+    """What an operand's method gives; None for NotImplemented."""
+    if slots.in_python(tx, operand, name):
+        return slot_result(tx, operand, name, other)
+    method = lookup.mro_lookup(tx, operand.python_type(), name)
+    if method is MISSING or slots.declines(method, name, other):
+        return None
+    if is_member(other):
+        return slot_result(tx, operand, name, other)
+    known = slots.is_known(method) or isinstance(operand, SizeVariable)
+    result = _by_contents(tx, fn, *operands, answering=operand) if known else None
+    if result is None:
+        raise GraphBreak("untraceable_call", f"{operand.python_type().__name__}.{name} of a {other.python_type().__name__}")
+    return result
+
+
+def _by_contents(
+    tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, answering: VariableTracker | None = None
+) -> VariableTracker | None:
+    """What the slots in C make of what the operands hold; None where the trace cannot tell. ``answering``: whose slot it is."""
+    if fn is operator.or_ and isinstance(payload_of(a), DictVariable) and isinstance(payload_of(b), DictVariable):
+        return containers.merge(tx, a, b, answering)
+    x, y = payload_of(a), payload_of(b)
+    return _sequence_arithmetic(tx, fn, x, y, x is a and y is b)
+
+
+def _sequence_slots(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bool) -> VariableTracker | None:
+    """sq_concat of the left operand, or sq_repeat of either; None where there is none, or it refuses the other operand."""
+    pairs = ((a, b),) if fn is operator.add else ((a, b), (b, a))
+    found = next(((whole, other) for whole, other in pairs if issubclass(whole.python_type(), slots.SEQUENCES)), None)
+    if found is None:
+        return None
+    whole, other = found
+    if inplace and whole is not a and a.python_type() not in slots.NO_SEQUENCE:  # PyNumber_InPlaceMultiply does not ask the right one then
+        raise GraphBreak("raised_exception", f"a {a.python_type().__name__} multiplied in place with a {whole.python_type().__name__}")
+    name, mirrored, _ = BINARY[fn]
+    if slots.number_slot(tx, whole, name, mirrored) is slots.PYTHON:  # which of the sequence's slots are left, fixup_slot_dispatchers knows
+        raise GraphBreak("untraceable_call", f"{name} of a {whole.python_type().__name__}, a sequence with methods of its own")
+    result = _by_contents(tx, fn, a, b)
+    if result is None and not slots.refuses(tx, fn, whole, other):
+        raise GraphBreak("untraceable_call", f"{name} of a {whole.python_type().__name__} and a {other.python_type().__name__}")
+    return result
 
 
 def _union(tx: Any, a: VariableTracker, b: VariableTracker) -> VariableTracker | None:
@@ -157,15 +220,14 @@ def _is_overloaded(tx: Any, a: VariableTracker, b: VariableTracker, name: str) -
 def _mismatch(fn: Any, sign: str, a: VariableTracker, b: VariableTracker, inplace: bool) -> str:
     """What binary_op and the sequence slots that come after it say of operands that don't fit."""
     left, right = a.python_type(), b.python_type()
-    if fn is operator.add and hasattr(left, "__add__") and issubclass(left, (list, tuple, str, bytes)):
-        kind = next(k for k in (list, tuple, str, bytes) if issubclass(left, k))
+    if fn is operator.add and hasattr(left, "__add__") and issubclass(left, slots.SEQUENCES):
+        kind = next(k for k in slots.SEQUENCES if issubclass(left, k))
         if kind is bytes:
-            return f"can't concat {type_name(right)} to bytes"
+            return f"can't concat {type_name(right)} to {type_name(left)}"
         return f'can only concatenate {kind.__name__} (not "{type_name(right)}") to {kind.__name__}'
     if fn is operator.mul:
-        sequences = (list, tuple, str, bytes)
-        if issubclass(left, sequences) or issubclass(right, sequences):
-            other = right if issubclass(left, sequences) else left
+        if issubclass(left, slots.SEQUENCES) or issubclass(right, slots.SEQUENCES):
+            other = right if issubclass(left, slots.SEQUENCES) else left
             return f"can't multiply sequence by non-int of type '{type_name(other)}'"
     if inplace:
         sign = "**=" if fn is operator.pow else sign + "="
@@ -183,10 +245,12 @@ def _deque_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) 
     """deque + deque, deque * int; what is more than ``maxlen`` falls out on the left."""
     if fn is operator.add and isinstance(a, DequeVariable):
         if not isinstance(b, DequeVariable):
-            raise UserRaise(user_error(TypeError, f'can only concatenate deque (not "{type_name(b.python_type())}") to deque'))
+            return None
         items, limit = a.items + b.items, a.maxlen
     elif fn is operator.mul and DequeVariable in (type(a), type(b)):
         whole, count = (a, b) if isinstance(a, DequeVariable) else (b, a)
+        if lookup.mro_lookup(tx, count.python_type(), "__index__") is MISSING:
+            return None
         items, limit = whole.items * containers.index_of(tx, count, "repeat"), whole.maxlen  # type: ignore[attr-defined]
     else:
         return None

@@ -25,7 +25,7 @@ _KNOWN: dict[Any, tuple[int, int]] = {
     str: (0, 3), int: (0, 2), bool: (0, 1), bytes: (0, 3), set: (0, 1), frozenset: (0, 1), range: (1, 3), slice: (1, 3), type: (1, 3),
     super: (0, 2), filter: (2, 2), map: (2, MANY), staticmethod: (1, 1), classmethod: (1, 1), functools.partial: (1, MANY),
     types.MappingProxyType: (1, 1), weakref.ref: (1, 2), itertools.islice: (2, 4), types.SimpleNamespace: (0, 0),
-    collections.OrderedDict: (0, 1), dict: (0, 1), max: (1, MANY), min: (1, MANY),
+    str.format_map: (2, 2), collections.OrderedDict: (0, 1), dict: (0, 1), max: (1, MANY), min: (1, MANY),
     list.__getitem__: (2, 2), dict.__getitem__: (2, 2), set.__contains__: (2, 2), dict.pop: (2, 3), dict.keys: (1, 1), dict.values: (1, 1),
     dict.items: (1, 1), dict.update: (1, 2), dict.clear: (1, 1), dict.copy: (1, 1), set.add: (2, 2), set.discard: (2, 2),
     set.clear: (1, 1), set.copy: (1, 1), set.symmetric_difference: (2, 2), set.symmetric_difference_update: (2, 2), set.issubset: (2, 2),
@@ -41,6 +41,7 @@ _KNOWN |= {
     _deque.__copy__: (1, 1), _deque.insert: (3, 3), _deque.remove: (2, 2), _deque.count: (2, 2), _deque.index: (2, 4),
     _deque.__reversed__: (1, 1),
 }
+_KNOWN[range.__reversed__] = (1, 1)
 for _view in ({}.keys(), {}.values(), {}.items()):
     _KNOWN[type(_view).__reversed__] = (1, 1)
 _NAMED: dict[Any, frozenset[str] | None] = {

@@ -23,6 +23,7 @@ from ..model.value import (
     ChangingVariable,
     CombinedIteratorVariable,
     ConstantVariable,
+    DictVariable,
     ExceptionVariable,
     FunctionVariable,
     GeneratorVariable,
@@ -117,8 +118,8 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             owner = LazyVariable(value.__self__, fn.source.child("ATTR", "__self__"))
             slot = value.__objclass__.__dict__[value.__name__]  # of the class whose method it is, which the object's may override
             return call(tx, wrap_pinned(tx, slot), [owner, *args], kwargs)
-        if issubclass(type(value), functools.partial):
-            return _call_partial(tx, fn, args, kwargs, waiting)
+        if issubclass(type(value), functools.partial) and is_plain_partial(tx, type(value)):
+            return call_partial(tx, fn, args, kwargs, waiting)
         if type(value) is _native.CompiledFunction:  # compiled code inside of compiled code is a part of it
             tx.state.guards.pin(fn.source or pinned(value), value)
             tx.state.waiting = waiting
@@ -143,19 +144,29 @@ def _call_instance(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, wait
     return call(tx, method, args, kwargs)
 
 
-def _call_partial(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
+def call_partial(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool = False) -> VariableTracker:
     inner, bound, named = partial_parts(tx, fn)
     tx.state.waiting = waiting
     return call(tx, inner, [*bound, *args], {**named, **kwargs})
 
 
+def is_plain_partial(tx: Any, cls: type) -> bool:
+    """Whether a subclass of functools.partial leaves the call as it is: then tp_call is partial_call."""
+    return cls is functools.partial or lookup.mro_lookup(tx, cls, "__call__") is functools.partial.__call__
+
+
 def partial_parts(tx: Any, fn: ObjectVariable) -> tuple[VariableTracker, Args, Kwargs]:
     """Function, arguments and keyword arguments of a functools.partial from outside."""
     assert fn.source is not None
+    if fn.cls is not functools.partial and any(lookup.mro_lookup(tx, fn.cls, n) is not functools.partial.__dict__[n] for n in _PARTS):
+        raise GraphBreak("untraceable_call", f"a {fn.cls.__name__}, which says itself what a functools.partial keeps in C")
     bound = realize(LazyVariable(fn.value.args, fn.source.child("ATTR", "args")), tx.state)
     keywords = realize(LazyVariable(fn.value.keywords, fn.source.child("ATTR", "keywords")), tx.state)
     named = {k.value: v for k, v in iteration.complete(tx, keywords).values()}  # type: ignore[arg-type,attr-defined]
     return LazyVariable(fn.value.func, fn.source.child("ATTR", "func")), bound.items, named  # type: ignore[attr-defined]
+
+
+_PARTS = ("func", "args", "keywords", "__getattribute__")
 
 
 def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -237,13 +248,15 @@ def call_method(
         target = payload_of(obj)
     if target is not obj:
         handler = METHODS.get((ObjectVariable, name))
-        result = handler(tx, obj, args, kwargs) if handler is not None else None
-        if result is not None:
-            return result
+        if handler is not None:
+            arity.check_method(_method_owner(obj, owner), name, len(args), kwargs)
+            result = handler(tx, obj, args, kwargs)
+            if result is not None:
+                return result
     for cls in (type(target), *([TupleVariable] if type(target) is SizeVariable else []), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
-            arity.check_method(owner if owner in target.python_type().__mro__ else target.python_type(), name, len(args), kwargs)
+            arity.check_method(_method_owner(target, owner), name, len(args), kwargs)
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
                 if isinstance(result, IteratorVariable) and result.origin is target:
@@ -261,6 +274,12 @@ def call_method(
         return folding.fold(getattr(obj.value, name), args, {k: need_constant_deep(v) for k, v in kwargs.items()})  # type: ignore[attr-defined]
     otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
     raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)
+
+
+def _method_owner(obj: VariableTracker, owner: type | None) -> type:
+    """The class whose method is called: the one that it was taken from, or the object's own."""
+    cls = obj.python_type()
+    return owner if owner is not None and owner in cls.__mro__ else cls
 
 
 def _of_subclass(obj: VariableTracker, inner: VariableTracker) -> VariableTracker:
@@ -342,7 +361,10 @@ def inline_call(
     elif len(args) < value.__code__.co_argcount:
         guards.add(source.child("FDEFAULTS"), *(("EQ", None) if default_values is None else ("LEN", 0)))
     kwdefaults: Kwargs = {}
-    if value.__kwdefaults__:
+    held = payload_of(tx.state.by_id.get(id(value.__kwdefaults__)))
+    if isinstance(held, DictVariable) and held.mutated:
+        kwdefaults = {k: v for k, (_, v) in complete(tx, held).items()}
+    elif value.__kwdefaults__:
         base = source.child("FKWDEFAULTS")
         kwdefaults = {k: LazyVariable(v, base.child("KEY", k)) for k, v in value.__kwdefaults__.items()}
     code = value.__code__

@@ -71,10 +71,12 @@ def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallb
         text = f"type object '{type_name(cls)}' has no attribute '{name}'"
         raise UserRaise(user_error(AttributeError, text))
     lookup.guard_kind(tx, cls, name, found)
-    if isinstance(found, staticmethod):
-        return wrap_pinned(tx, found.__func__)
-    if isinstance(found, classmethod):
+    if lookup.is_plain(tx, found, staticmethod):
+        return wrap_pinned(tx, lookup.wrapped(found))
+    if lookup.is_plain(tx, found, classmethod):
         return class_method(tx, found, obj, name)
+    if lookup.has_own_get(tx, found):
+        return instances.bind(tx, found, NONE, cls, name, owner=obj)
     if isinstance(found, types.ClassMethodDescriptorType) and id(found) in HANDLERS:
         return MethodVariable(wrap_pinned(tx, found), obj)
     if isinstance(found, (types.FunctionType, property, types.MemberDescriptorType)) or callable(found):
@@ -131,7 +133,7 @@ _BINDS_WRAPPED = classmethod(property(lambda cls: 1)).__get__(None, object) == 1
 
 def class_method(tx: Any, found: classmethod, owner: Any, name: str) -> VariableTracker:
     """cm_descr_get: what is wrapped is bound in its turn, to the class."""
-    inner = found.__func__
+    inner = lookup.wrapped(found)
     if not _BINDS_WRAPPED and type(inner) is not types.FunctionType:
         raise GraphBreak("unsupported_attribute", f"a class method of a {type(inner).__name__}")
     if type(inner) is types.FunctionType or not lookup.is_descriptor(tx, type(inner)):
@@ -147,20 +149,21 @@ def super_attr(tx: Any, obj: SuperVariable, name: str) -> VariableTracker:
     cls = target.value if is_class else target.python_type()  # type: ignore[attr-defined]
     lookup.guard_mro(tx, cls)
     mro = cls.__mro__
-    if obj.start not in mro:
+    if not lookup.inherits(cls, obj.start):
         raise GraphBreak("unsupported_attribute", f"super().{name} of an object whose __class__ names another class than type()")
-    for base in mro[mro.index(obj.start) + 1 :]:
+    start = next(place for place, base in enumerate(mro) if base is obj.start)
+    for base in mro[start + 1 :]:
         if name in base.__dict__:
             found = lookup.mro_lookup(tx, base, name)
             lookup.guard_kind(tx, base, name, found)
             if is_class:
                 if isinstance(found, types.FunctionType):
                     return wrap_pinned(tx, found)
-                if isinstance(found, classmethod):
+                if lookup.is_plain(tx, found, classmethod):
                     return class_method(tx, found, target, name)
                 if name == "__new__":
                     return wrap_pinned(tx, getattr(base, name))
-                if isinstance(found, property):
+                if lookup.is_plain(tx, found, property):
                     return wrap_pinned(tx, found)
                 if isinstance(found, types.ClassMethodDescriptorType):
                     return BuiltinMethodVariable(name, target, found)

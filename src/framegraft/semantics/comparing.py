@@ -28,7 +28,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, hashed, instances, lookup, operators
+from . import attributes, calls, hashed, instances, lookup, operators, slots
 from .containers import sequence_items
 from .folding import fold
 from .hashed import is_nan, payload_of
@@ -74,6 +74,8 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         result = slot_result(tx, left, method, right)
         if result is not None:
             return result
+        if not slots.in_python(tx, left, method) and not slots.declines_comparison(tx, left, method, right):
+            raise GraphBreak("untraceable_call", f"{left.python_type().__name__}.{method} of a {right.python_type().__name__}")
     if isinstance(a, CellVariable) and isinstance(b, CellVariable):
         raise GraphBreak("introspection", "cells of closures compared")
     if fn in (operator.eq, operator.ne):

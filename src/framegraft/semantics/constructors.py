@@ -7,12 +7,13 @@ import enum
 import functools
 import gc
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
-from ..model.dispatch import METHODS, TENSOR, constructs, specialised
+from ..model.dispatch import METHODS, TENSOR, constructs, handles, specialised
 from ..model.value import (
     MISSING,
     NONE,
@@ -22,6 +23,7 @@ from ..model.value import (
     DequeVariable,
     DictVariable,
     ExceptionVariable,
+    FunctionVariable,
     IteratorVariable,
     ListVariable,
     MethodVariable,
@@ -56,7 +58,7 @@ def make_super(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if cell is None or tx.first_arg is None:
         raise UserRaise(user_error(RuntimeError, "super(): no arguments"))
     start: Any = realize(cell.contents, tx.state)
-    return _super_of(start.value, _first_argument(tx))
+    return _super_of(start.value, first_argument(tx))
 
 
 def _super_of(cls: type, obj: VariableTracker) -> SuperVariable:
@@ -66,7 +68,7 @@ def _super_of(cls: type, obj: VariableTracker) -> SuperVariable:
     return SuperVariable(cls, obj)
 
 
-def _first_argument(tx: Any) -> VariableTracker:
+def first_argument(tx: Any) -> VariableTracker:
     """What the first parameter is now, as super() takes it (CPython: super_init_without_args)."""
     name = tx.code.co_varnames[0]
     now = tx.cells[name].contents if name in tx.cells else tx.locals.get(name, MISSING)
@@ -212,10 +214,11 @@ def make_set(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     source = args[0] if args else ListVariable([])
     if isinstance(hashed.payload_of(source), SetVariable):
         source = hashed.payload_of(source)  # set_update_internal takes what is in it, whatever its own methods say
-    items = ListVariable(iteration.unpack_iterable(tx, source))
+    items = ListVariable([])
     result = SetVariable({}, cls=cls)
-    for item in items.items:
+    for item in iteration.drawn(tx, source):
         item = realize(item, tx.state)
+        items.items.append(item)
         result.items.setdefault(hashed.hash_key(tx, item), item)
     whole = isinstance(hashed.payload_of(source), (SetVariable, DictVariable)) and not hashed.iterates_itself(tx, source)
     keys = hashed.shadow(tx, source if whole else items)
@@ -232,20 +235,21 @@ def make_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 
 
 def update_dict(tx: Any, target: DictVariable, args: list, kwargs: dict) -> None:
-    if args:
-        source = args[0]
-        inner = hashed.payload_of(source)
-        if isinstance(inner, DictVariable) or attributes.special_method(tx, source, "keys") is not None:
-            pairs = containers.mapping_items(tx, source)
-        else:
-            pairs = []
-            for index, pair in enumerate(iteration.unpack_iterable(tx, source)):
-                both = _pair(tx, realize(pair, tx.state), index)
-                pairs.append((realize(both[0], tx.state), both[1]))
-        for key, value in pairs:
-            hashed.dict_set(tx, target, key, value)
+    """dict_update_common: each entry as it comes, for its source may look at the dict."""
+    for key, value in _entries(tx, args[0]) if args else ():
+        hashed.dict_set(tx, target, key, value)
     for name, value in kwargs.items():
         hashed.dict_set(tx, target, constant(name), value)
+
+
+def _entries(tx: Any, source: VariableTracker) -> Iterator[tuple[VariableTracker, VariableTracker]]:
+    """The keys and values of a mapping, or of an iterable of pairs (dict_update_arg)."""
+    if isinstance(hashed.payload_of(source), DictVariable) or attributes.special_method(tx, source, "keys") is not None:
+        yield from containers.mapping_items(tx, source)
+        return
+    for index, pair in enumerate(iteration.drawn(tx, source)):
+        key, value = _pair(tx, realize(pair, tx.state), index)
+        yield realize(key, tx.state), value
 
 
 def _pair(tx: Any, pair: VariableTracker, index: int) -> list[VariableTracker]:
@@ -342,6 +346,16 @@ def make_descriptor(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTra
     raise GraphBreak("untraceable_call", f"{cls.__name__} made in the trace")
 
 
+@constructs(types.MethodType)
+def make_method(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    function = args[0] if len(args) == 2 and not kwargs else NONE
+    made = isinstance(function, FunctionVariable)
+    if not made and not (isinstance(function, ObjectVariable) and type(function.value) is types.FunctionType) or (
+            isinstance(args[1], ConstantVariable) and args[1].value is None):
+        raise GraphBreak("untraceable_call", "a method of something other than a function in Python and an object")
+    return MethodVariable(function, args[1])
+
+
 @constructs(types.SimpleNamespace)
 def make_namespace(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     made = ObjectVariable(MISSING, cls)
@@ -364,6 +378,10 @@ making.MAPPING_BASES.add(collections.OrderedDict)
 def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     """partial_new: a plain partial of a plain partial is one of the inner function."""
     fn, bound, named = args[0], list(args[1:]), dict(kwargs)
+    if lookup.mro_lookup(tx, fn.python_type(), "__call__") is MISSING:
+        raise UserRaise(user_error(TypeError, "the first argument must be callable"))
+    if fn.python_type() is not functools.partial and _is_called_as_partial(tx, fn):
+        raise GraphBreak("untraceable_call", "a functools.partial of an instance of a subclass, which may be taken apart")
     if isinstance(fn, ObjectVariable) and type(fn.value) is functools.partial and fn.source is not None and not fn.attrs:
         dressed = _HasDict(fn.value)
         tx.state.guards.add(fn.source, "PY", dressed)
@@ -375,6 +393,21 @@ def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracke
     else:
         return PartialVariable(fn, bound, named)
     return PartialVariable(realize(outer[0], tx.state), [*outer[1], *bound], {**outer[2], **named})
+
+
+@handles(functools.partial.__call__)
+def call_partial(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """partial_call: for methods ``__call__`` of subclasses that go on with it."""
+    fn = args[0] if args else NONE
+    if isinstance(fn, ObjectVariable) and isinstance(fn.value, functools.partial) and fn.source is not None:
+        return calls.call_partial(tx, fn, args[1:], kwargs)
+    if type(fn) is PartialVariable:
+        return calls.call(tx, fn, args[1:], kwargs)
+    raise GraphBreak("untraceable_call", f"functools.partial.__call__ of a {fn.python_type().__name__}")
+
+
+def _is_called_as_partial(tx: Any, fn: VariableTracker) -> bool:
+    return lookup.inherits(fn.python_type(), functools.partial) and calls.is_plain_partial(tx, fn.python_type())
 
 
 _BARE = len(gc.get_referents(functools.partial(len)))

@@ -6,6 +6,7 @@ import collections
 import operator
 import sys
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from .._native import type_name
@@ -42,16 +43,21 @@ def sequence_items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
 # -- dicts
 
 
-def mapping_items(tx: Any, tracker: VariableTracker) -> list[tuple[VariableTracker, VariableTracker]]:
-    """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods."""
+def mapping_items(tx: Any, tracker: VariableTracker) -> Iterator[tuple[VariableTracker, VariableTracker]]:
+    """Keys and values as dict_merge takes them: a subclass of dict with its own ``__iter__`` is asked by its methods.
+
+    It asks for all keys first, and for each value when the entry before has been stored.
+    """
     inner = payload_of(tracker)
     if isinstance(inner, DictVariable) and not _tells_items(tx, tracker):
-        return list(complete(tx, inner).values())
+        yield from list(complete(tx, inner).values())
+        return
     method = attributes.special_method(tx, tracker, "keys")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{type_name(tracker.python_type())}' object is not a mapping"))
     keys = [realize(k, tx.state) for k in ITERATE[0](tx, realize(calls.call(tx, method, [], {}), tx.state))]
-    return [(key, get_item(tx, tracker, key)) for key in keys]
+    for key in keys:
+        yield key, get_item(tx, tracker, key)
 
 
 def _tells_items(tx: Any, tracker: VariableTracker) -> bool:
@@ -106,15 +112,16 @@ def copied(tx: Any, obj: VariableTracker) -> DictVariable:
     return made
 
 
-def merge(tx: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker:
-    """``left | right`` of two dicts."""
+def merge(tx: Any, left: VariableTracker, right: VariableTracker, answering: VariableTracker | None) -> VariableTracker:
+    """``left | right`` of two dicts, by the slot of one of them; a mappingproxy leaves it to what it shows."""
     for operand in (left, right):
         check_own_items(tx, operand, "__or__")
     merged, more = copied(tx, left), copied(tx, right)
     for key, (k, v) in more.items.items():
         merged.items[key] = (merged.items[key][0] if key in merged.items else k, v)
-    own = isinstance(left, ObjectVariable) and issubclass(left.cls, _OWN_CLASS)
-    return like(tx, left if own else right, merged)
+    if answering is None or answering.python_type() is types.MappingProxyType:
+        answering = left if isinstance(left, ObjectVariable) and issubclass(left.cls, _OWN_CLASS) else right
+    return like(tx, answering, merged)
 
 
 # -- sets
@@ -133,14 +140,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
     if isinstance(inner, (ListVariable, TupleVariable)):
         return sequence_get(tx, inner, key, inner is obj)
     if isinstance(inner, DictVariable):
-        found = dict_get(tx, inner, key)
-        if found is None:
-            if inner is not obj:
-                missing = attributes.special_method(tx, obj, "__missing__")
-                if missing is not None:
-                    return calls.call(tx, missing, [key], {})
-            raise UserRaise(key_error(key))
-        return found
+        return dict_subscript(tx, obj, key)
     if isinstance(inner, ConstantVariable):
         try:
             return wrap_constant(inner.value[need_constant_deep(key) if not isinstance(key, SliceVariable) else real_slice(key)])
@@ -156,17 +156,30 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
     return calls.call(tx, method, [key], {})
 
 
+def dict_subscript(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTracker:
+    """dict_subscript: a subclass may have a ``__missing__``, which is asked however the subscript was reached."""
+    inner = payload_of(obj)
+    assert isinstance(inner, DictVariable)
+    found = dict_get(tx, inner, key)
+    if found is not None:
+        return found
+    missing = attributes.special_method(tx, obj, "__missing__") if inner is not obj else None
+    if missing is None:
+        raise UserRaise(key_error(key))
+    return calls.call(tx, missing, [key], {})
+
+
 def _class_item(tx: Any, obj: ObjectVariable, key: VariableTracker) -> VariableTracker:
     """``cls[key]``: what its metaclass does, an enum's for one, or what ``__class_getitem__`` does (CPython: PyObject_GetItem)."""
     cls: Any = obj.value
-    if cls in _GENERIC:
+    if any(cls is generic for generic in _GENERIC):  # its metaclass may have an ``__eq__`` of its own
         return wrap_pinned(tx, types.GenericAlias(cls, _type_parameters(tx, key)))
     on_meta = lookup.mro_lookup(tx, type(cls), "__getitem__")
     if isinstance(on_meta, types.FunctionType):
         return calls.call(tx, wrap_pinned(tx, on_meta), [obj, key], {})
     own = lookup.mro_lookup(tx, cls, "__class_getitem__")
-    if on_meta is MISSING and isinstance(own, classmethod):
-        if getattr(own.__func__, "__module__", None) == "typing":
+    if on_meta is MISSING and own is not MISSING and lookup.is_plain(tx, own, classmethod):
+        if getattr(lookup.wrapped(own), "__module__", None) == "typing":
             return wrap_pinned(tx, _parametrised(cls, _type_parameters(tx, key)))
         return calls.call(tx, attributes.get_attr(tx, obj, "__class_getitem__"), [key], {})
     if on_meta is MISSING and own is MISSING:
@@ -226,7 +239,7 @@ def index_of(tx: Any, key: VariableTracker, what: str = "") -> int:
     if isinstance(key, ConstantVariable) and hasattr(type(key.value), "__index__"):
         return operator.index(key.value)
     if isinstance(key, ConstantVariable):
-        raise UserRaise(user_error(TypeError, _NO_INDEX[what].format(type(key.value).__name__)))
+        raise UserRaise(user_error(TypeError, _NO_INDEX[what].format(type_name(type(key.value)))))
     if members.has_in_c(tx, key, "__index__"):
         return int.__index__(key.value)  # type: ignore[attr-defined]
     if issubclass(key.python_type(), int):

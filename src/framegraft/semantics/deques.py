@@ -51,11 +51,19 @@ def _trimmed(obj: DequeVariable, from_left: bool) -> None:
 
 
 def _extend(tx: Any, obj: DequeVariable, iterable: VariableTracker) -> None:
-    items = list(obj.items) if iterable is obj else iteration.unpack_iterable(tx, iterable)
-    if items and obj.maxlen != 0:
-        obj.items.extend(items)
-        _trimmed(obj, True)
-        _changed(tx, obj)
+    """deque_extend: each item as it comes, for its source may look at the deque."""
+    for item in _given(tx, obj, iterable):
+        append(tx, obj, [item], {})
+
+
+def _given(tx: Any, obj: DequeVariable, iterable: VariableTracker) -> Iterable[VariableTracker]:
+    """What is to be added. For a deque that holds nothing the iterable is only used up (consume_iterator)."""
+    if iterable is obj:
+        return list(obj.items)
+    if obj.maxlen != 0:
+        return iteration.drawn(tx, iterable)
+    iteration.unpack_iterable(tx, iterable)
+    return []
 
 
 @method(DequeVariable, "append")
@@ -88,11 +96,8 @@ def iadd(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTrack
 
 @method(DequeVariable, "extendleft")
 def extendleft(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
-    items = list(obj.items) if args[0] is obj else iteration.unpack_iterable(tx, args[0])
-    if items and obj.maxlen != 0:
-        obj.items[:0] = items[::-1]
-        _trimmed(obj, False)
-        _changed(tx, obj)
+    for item in _given(tx, obj, args[0]):
+        appendleft(tx, obj, [item], {})
     return NONE
 
 
@@ -152,10 +157,10 @@ def insert(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTra
     return NONE
 
 
-def _matches(tx: Any, obj: DequeVariable, wanted: VariableTracker) -> Any:
+def _matches(tx: Any, obj: DequeVariable, wanted: VariableTracker, places: range | None = None) -> Any:
     """For each item, whether it is equal to ``wanted``, and whether asking that has changed the deque."""
     changes = obj.changes
-    for index in range(len(obj.items)):
+    for index in range(len(obj.items)) if places is None else places:
         equal = comparing.equal_items(tx, realize(obj.items[index], tx.state), wanted)
         yield equal, obj.changes != changes
 
@@ -193,9 +198,25 @@ def remove(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTra
             del obj.items[index]
             _changed(tx, obj)
             return NONE
-    if not isinstance(args[0], ConstantVariable):
-        raise GraphBreak("raised_exception", "deque.remove() of what is not in the deque, whose repr the error tells")
-    raise UserRaise(user_error(ValueError, f"{args[0].value!r} is not in deque"))
+    raise _not_in_deque(args[0])
+
+
+@method(DequeVariable, "index")
+def index(tx: Any, obj: DequeVariable, args: list, kwargs: dict) -> VariableTracker:
+    ends = [containers.index_of(tx, a) for a in args[1:]]
+    places = range(len(obj.items))[slice(*[*ends, None][:2])] if ends else None
+    for place, (equal, mutated) in zip(places or range(len(obj.items)), _matches(tx, obj, args[0], places), strict=False):
+        if equal:
+            return constant(place)
+        if mutated:
+            raise _mutated()
+    raise _not_in_deque(args[0])
+
+
+def _not_in_deque(wanted: VariableTracker) -> UserRaise:
+    if not isinstance(wanted, ConstantVariable):
+        raise GraphBreak("raised_exception", "a search for what is not in the deque, whose repr the error tells")
+    return UserRaise(user_error(ValueError, f"{wanted.value!r} is not in deque"))
 
 
 @method(DequeVariable, "__len__")

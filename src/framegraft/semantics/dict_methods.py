@@ -50,7 +50,8 @@ def dict_setdefault(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> Var
 
 @method(DictVariable, "pop")
 def dict_pop(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> VariableTracker:
-    found = hashed.dict_delete(tx, obj, args[0])
+    empty = obj.complete and not obj.items  # then dict_pop asks for no hash
+    found = None if empty else hashed.dict_delete(tx, obj, args[0])
     if found is None:
         if len(args) > 1:
             return args[1]
@@ -184,7 +185,7 @@ def _order(tx: Any, fn: Any, left: VariableTracker, right: VariableTracker) -> A
 
 def _as_items(tx: Any, operand: VariableTracker) -> dict[Any, VariableTracker]:
     items: dict[Any, VariableTracker] = {}
-    for item in iteration.unpack_iterable(tx, operand):
+    for item in iteration.drawn(tx, operand):
         item = realize(item, tx.state)
         items.setdefault(hashed.hash_key(tx, item), item)
     return items
@@ -210,7 +211,9 @@ for _fn in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, ope
 
 @method(ViewVariable, "isdisjoint")
 def view_isdisjoint(tx: Any, obj: ViewVariable, args: list, kwargs: dict) -> VariableTracker:
-    return constant(_as_items(tx, obj).keys().isdisjoint(_as_items(tx, args[0])))
+    """dictviews_isdisjoint: it asks for no more items once it has found one."""
+    items = (realize(item, tx.state) for item in iteration.drawn(tx, args[0]))
+    return constant(not any(truth.truth(tx, view_contains(tx, obj, [item], {})) for item in items))
 
 
 @method(DictVariable, "update")
@@ -235,7 +238,7 @@ def dict_copy(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> VariableT
 
 def dict_fromkeys(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     made = DictVariable({})
-    for key in iteration.unpack_iterable(tx, args[0]):
+    for key in iteration.drawn(tx, args[0]):
         hashed.dict_set(tx, made, realize(key, tx.state), args[1] if len(args) > 1 else NONE)
     return made
 

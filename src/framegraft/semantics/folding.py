@@ -15,6 +15,8 @@ def fold(fn: Any, args: list[VariableTracker], kwargs: dict | None = None) -> Va
     try:
         value = fn(*(a.value for a in args), **(kwargs or {}))  # type: ignore[attr-defined]
     except Exception as error:
+        if getattr(error, "__dict__", None):  # its arguments alone don't make it, as NumPy's UFuncTypeError
+            raise GraphBreak("raised_exception", f"{getattr(fn, '__name__', fn)} raised {type(error).__name__}") from None
         raise UserRaise(user_error(type(error), *error.args)) from None
     return fresh(value)
 

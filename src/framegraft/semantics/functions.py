@@ -105,34 +105,53 @@ def handle_next(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 def _numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
-    """min and max."""
-    items = iteration.unpack_iterable(tx, args[0]) if len(args) == 1 else args
-    items = [realize(i, tx.state) for i in items]
+    """min and max (CPython: min_max): each item is compared, by what the key function makes of it, before the next is asked for."""
+    if len(args) > 1 and "default" in kwargs:
+        text = f"Cannot specify a default for {fn.__name__}() with multiple positional arguments"
+        raise UserRaise(user_error(TypeError, text))
     key = kwargs.get("key")
-    if not items:
-        if "default" in kwargs:
-            return kwargs["default"]
-        raise UserRaise(user_error(ValueError, f"{fn.__name__}() arg is an empty sequence"))
-    if key is None and any(type(i) is SymbolicVariable for i in items):
-        best = TENSOR.symbolic(tx, fn, items)
-        if best is not None:
-            return best
-    if key is None and all(type(i) is ConstantVariable for i in items):
-        try:
-            best = fn([i.value for i in items])  # type: ignore[attr-defined]
-        except TypeError as error:
-            raise UserRaise(user_error(TypeError, *error.args)) from None
-        return next(i for i in items if i.value is best)  # type: ignore[attr-defined]
-    better = operator.gt if fn is max else operator.lt
     if isinstance(key, ConstantVariable) and key.value is None:
         key = None
-    leader: tuple[VariableTracker, VariableTracker] | None = None  # with its rank
+    plain: list[VariableTracker] = []  # the comparison of numbers can wait
+    leader: Ranked | None = None
+    for item in iteration.drawn(tx, args[0]) if len(args) == 1 else args:
+        plain.append(realize(item, tx.state))
+        if leader is not None or key is not None or not isinstance(plain[-1], (ConstantVariable, SymbolicVariable)):
+            leader, plain = _leader(tx, fn, key, leader, plain), []
+    if plain:
+        return _of_numbers(tx, fn, plain)
+    if leader is not None:
+        return leader[0]
+    if "default" in kwargs:
+        return kwargs["default"]
+    raise UserRaise(user_error(ValueError, f"{fn.__name__}() arg is an empty sequence"))
+
+
+Ranked = tuple[VariableTracker, VariableTracker]  # an item and what is compared
+
+
+def _leader(tx: Any, fn: Any, key: VariableTracker | None, leader: Ranked | None, items: list) -> Ranked:
+    better = operator.gt if fn is max else operator.lt
     for item in items:
         rank = item if key is None else realize(calls.call(tx, key, [item], {}), tx.state)
         if leader is None or truth.truth(tx, operators.apply(tx, better, [rank, leader[1]])):
             leader = item, rank
     assert leader is not None
-    return leader[0]
+    return leader
+
+
+def _of_numbers(tx: Any, fn: Any, items: list) -> VariableTracker:
+    if any(type(i) is SymbolicVariable for i in items):
+        best = TENSOR.symbolic(tx, fn, items)
+        if best is not None:
+            return best
+    if all(type(i) is ConstantVariable for i in items):
+        try:
+            best = fn([i.value for i in items])
+        except TypeError as error:
+            raise UserRaise(user_error(TypeError, *error.args)) from None
+        return next(i for i in items if i.value is best)
+    return _leader(tx, fn, None, None, items)[0]
 
 
 @handles(max)
@@ -147,19 +166,35 @@ def handle_min(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(sum)
 def handle_sum(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    items = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, args[0])]
+    """builtin_sum_impl: each item is added before the next is asked for; as long as there are only numbers, that can wait."""
     total = args[1] if len(args) > 1 else kwargs.get("start", constant(0))
-    if all(type(i) is ConstantVariable for i in items) and type(total) is ConstantVariable:
-        return folding.fold(lambda: sum([i.value for i in items], total.value), [])  # type: ignore[attr-defined]
-    for item in items:
+    if isinstance(total, ConstantVariable) and isinstance(total.value, (str, bytes)):
+        iteration.get_iter(tx, args[0])
+        return _sum_of_numbers([], total)  # refuses that
+    plain: list | None = [] if _is_number(total) else None
+    for item in iteration.drawn(tx, args[0]):
+        item = realize(item, tx.state)
+        if plain is not None and _is_number(item):
+            plain.append(item)
+            continue
+        if plain is not None:
+            total, plain = _sum_of_numbers(plain, total), None
         total = realize(operators.apply(tx, operator.add, [total, item]), tx.state)
-    return total
+    return total if plain is None else _sum_of_numbers(plain, total)
+
+
+def _is_number(tracker: VariableTracker) -> bool:
+    return type(tracker) is ConstantVariable and type(tracker.value) in (bool, int, float, complex)
+
+
+def _sum_of_numbers(items: list, total: Any) -> VariableTracker:
+    return folding.fold(lambda: sum([i.value for i in items], total.value), [])
 
 
 @handles(math.prod)
 def handle_prod(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     total = kwargs.get("start", constant(1))
-    for item in iteration.unpack_iterable(tx, args[0]):
+    for item in iteration.drawn(tx, args[0]):
         total = realize(operators.apply(tx, operator.mul, [total, realize(item, tx.state)]), tx.state)
     return total
 
@@ -193,7 +228,7 @@ def sort_items(tx: Any, items: list, kwargs: dict) -> list:
     items = [realize(i, tx.state) for i in items]
     plain = isinstance(key, ConstantVariable) and key.value is None
     keys = items if plain else [realize(calls.call(tx, key, [i], {}), tx.state) for i in items]
-    if keys and all(_compares_in_python(tx, k) for k in keys):
+    if keys and (all(_compares_in_python(tx, k) for k in keys) or all(type(k) is ListVariable for k in keys)):
         proxies = [_Compared(tx, k) for k in keys]
         return [items[i] for i in sorted(range(len(items)), key=proxies.__getitem__, reverse=reverse)]
     try:

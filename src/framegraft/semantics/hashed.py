@@ -306,6 +306,7 @@ def shadow(tx: Any, operand: VariableTracker) -> Any:
 
 OWN_KEY: list[Any] = []  # set by own_keys.py, as well
 ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
+DRAW: list[Any] = []  # likewise
 
 
 def has_steady_hash(key: Any) -> bool:
@@ -356,7 +357,7 @@ def set_update(tx: Any, s: VariableTracker, iterable: VariableTracker) -> None:
     if whole:
         operand = shadow(tx, other)
         s.order = s.log = None
-    for item in ITERATE[0](tx, other if whole else iterable):
+    for item in DRAW[0](tx, other if whole else iterable):
         set_add(tx, s, realize(item, tx.state))
     if whole:
         s.order = order if operand is not None else None

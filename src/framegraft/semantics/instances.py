@@ -24,7 +24,7 @@ from ..model.value import (
     constant,
 )
 from . import calls, class_attributes, class_writes, lookup, storing
-from .hashed import dict_get
+from .hashed import dict_get, payload_of
 from .wrapping import wrap_class, wrap_pinned
 
 
@@ -57,7 +57,8 @@ def instance_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker:
     getattribute = lookup.mro_lookup(tx, cls, "__getattribute__")
     if isinstance(getattribute, types.FunctionType):
         return or_fallback(tx, obj, name, lambda: calls.call(tx, MethodVariable(wrap_pinned(tx, getattribute), obj), [constant(name)], {}))
-    if cls in (types.UnionType, types.GenericAlias) and obj.source is not None and name in ("__args__", "__origin__", "__parameters__"):
+    generic = any(cls is kind for kind in (types.UnionType, types.GenericAlias))  # not ``==``, which a metaclass may define
+    if generic and obj.source is not None and name in ("__args__", "__origin__", "__parameters__"):
         if cls is not types.UnionType:
             tx.state.guards.pin(obj.source, obj.value)
         return LazyVariable(getattr(obj.value, name), obj.source.child("ATTR", name))
@@ -219,14 +220,15 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
     kind = type(found)
     if kind is types.FunctionType or kind is _native.CompiledFunction or kind is functools._lru_cache_wrapper:
         return MethodVariable(wrap_pinned(tx, found), obj)
-    if kind is staticmethod:
-        return wrap_pinned(tx, found.__func__)
-    if kind is classmethod:
+    if lookup.is_plain(tx, found, staticmethod):
+        return wrap_pinned(tx, lookup.wrapped(found))
+    if lookup.is_plain(tx, found, classmethod):
         return class_attributes.class_method(tx, found, owner or wrap_class(tx, cls), name)
-    if kind is property or issubclass(kind, property) and lookup.mro_lookup(tx, kind, "__get__") is property.__get__:
-        if found.fget is None:
+    if lookup.is_plain(tx, found, property):
+        fget = lookup.accessor(found, "fget")
+        if fget is None:
             raise GraphBreak("raised_exception", f"property {name} has no getter")  # its own name for itself is not to be seen
-        return calls.call(tx, wrap_pinned(tx, found.fget), [obj], {})
+        return calls.call(tx, wrap_pinned(tx, fget), [obj], {})
     if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
         return BuiltinMethodVariable(name, obj)
     if isinstance(found, types.ClassMethodDescriptorType):
@@ -289,12 +291,33 @@ MEMBERS: dict[type, Any] = {}  # class of tracker -> (tx, object, name) -> the m
 
 def module_table_entry(tx: Any, obj: ObjectVariable, table: str, name: str) -> VariableTracker | None:
     """Entry of a dict that is an attribute of ``obj`` (torch.nn.Module's _parameters, _buffers, _modules)."""
+    entries = _module_table(tx, obj, table)
+    if entries is None:
+        return None
+    if not _is_plain_table(tx, entries):
+        there = calls.truth_of(tx, calls.operators.contains(tx, constant(name), entries))
+        return calls.operators.getitem(tx, entries, constant(name)) if there else None
+    return dict_get(tx, payload_of(entries), constant(name))  # type: ignore[arg-type]
+
+
+def has_plain_table(tx: Any, obj: ObjectVariable, table: str) -> bool:
+    """Whether such a dict reads and writes as dict itself does; one that is not there does."""
+    entries = _module_table(tx, obj, table)
+    return entries is None or _is_plain_table(tx, entries) and (
+        not isinstance(entries, ObjectVariable) or not lookup.is_python(tx, entries.cls, "__setitem__"))
+
+
+def _module_table(tx: Any, obj: ObjectVariable, table: str) -> VariableTracker | None:
     entries = instance_dict_attr(tx, obj, table)
     if entries is MISSING:
         return None
     entries = realize(entries, tx.state)
-    if isinstance(entries, ObjectVariable) and entries.payload is not None:
-        entries = entries.payload
-    if not isinstance(entries, DictVariable):
+    if not isinstance(payload_of(entries), DictVariable):
         raise GraphBreak("unsupported_attribute", f"{table} is no dict")
-    return dict_get(tx, entries, constant(name))
+    return entries
+
+
+def _is_plain_table(tx: Any, entries: VariableTracker) -> bool:
+    """Whether ``in`` and ``[...]`` are dict's own: then what ``__missing__`` gives is not asked for."""
+    return not isinstance(entries, ObjectVariable) or all(
+        lookup.mro_lookup(tx, entries.cls, method) is dict.__dict__[method] for method in ("__contains__", "__getitem__"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import types
+from collections.abc import Iterator
 from typing import Any
 
 from .._native import type_name
@@ -36,6 +37,9 @@ from .outside import OutsideIteratorVariable
 ITERATORS = (IteratorVariable, CombinedIteratorVariable, GeneratorVariable, OutsideIteratorVariable)
 
 
+BY_NUMBER: list[Any] = []  # (tx, obj) -> an iterator over an object that has only __getitem__; set by lazy.py
+
+
 def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
     """iter(obj)."""
     if isinstance(obj, ITERATORS):
@@ -55,7 +59,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         if method is None and inner is obj:
             if attributes.special_method(tx, obj, "__getitem__") is None:
                 raise UserRaise(user_error(TypeError, f"'{type_name(obj.cls)}' object is not iterable"))
-            raise GraphBreak("unsupported_iterator", "iteration through __getitem__")
+            return BY_NUMBER[0](tx, obj)
         obj = inner
     if isinstance(obj, TensorVariable):
         return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items, None, type(iter(())))
@@ -243,22 +247,31 @@ def _check_strict(tx: Any, it: CombinedIteratorVariable, index: int) -> None:
             raise UserRaise(user_error(ValueError, f"zip() argument {later + 1} is longer than argument{plural}{later}"))
 
 
+def drawn(tx: Any, obj: VariableTracker) -> Iterator[VariableTracker]:
+    """The items of an iterable one by one, for what does something with each before it asks for the next.
+
+    What draws from a list sees what happens to the list meanwhile, as an iterator over it does.
+    """
+    if isinstance(obj, (ListVariable, TupleVariable)):
+        yield from obj.items
+        return
+    iterator = get_iter(tx, obj)
+    count = 0
+    while (item := next_item(tx, iterator)) is not None:
+        count += 1
+        if count > 100_000:
+            raise GraphBreak("unsupported_iterator", "an iterable of more than 100,000 items")
+        yield item
+
+
 def unpack_iterable(tx: Any, obj: VariableTracker) -> list[VariableTracker]:
     """All items of an iterable, as list(obj) would collect them."""
-    inner = payload_of(obj)
-    if isinstance(inner, (ListVariable, TupleVariable)) and inner is obj:
-        return list(inner.items)
-    iterator = get_iter(tx, obj)
-    items = []
-    while (item := next_item(tx, iterator)) is not None:
-        items.append(item)
-        if len(items) > 100_000:
-            raise GraphBreak("unsupported_iterator", "an iterable of more than 100,000 items")
-    return items
+    return list(drawn(tx, obj))
 
 
 ITERATE.append(unpack_iterable)
 hashed.ITERATE.append(unpack_iterable)
+hashed.DRAW.append(drawn)
 
 
 def _converts_at_once() -> bool:

@@ -49,11 +49,19 @@ class LazyIteratorVariable(GeneratorVariable):
         return self.cls
 
 
-for _name in ("__iter__", "__next__"):
-    METHODS[LazyIteratorVariable, _name] = METHODS[GeneratorVariable, _name]
+class SequenceIteratorVariable(LazyIteratorVariable):
+    """``iter(obj)`` of an object with ``__getitem__`` alone."""
+
+    __slots__ = ()
 
 
-def make(tx: Any, cls: type, body: Any, parameters: list, args: list, kwargs: dict | None = None) -> VariableTracker:
+for _cls in (LazyIteratorVariable, SequenceIteratorVariable):
+    for _name in ("__iter__", "__next__"):
+        METHODS[_cls, _name] = METHODS[GeneratorVariable, _name]
+
+
+def make(tx: Any, cls: type, body: Any, parameters: list, args: list, kwargs: dict | None = None,
+         kind: type[LazyIteratorVariable] = LazyIteratorVariable) -> VariableTracker:
     """An iterator of class ``cls`` that runs ``body(*parameters)``; ``args`` and ``kwargs`` build the real one."""
     code = body.__code__
     scope = tx.state.scope(body.__globals__, pinned(body).child("FGLOBALS"), BUILTINS)
@@ -61,7 +69,23 @@ def make(tx: Any, cls: type, body: Any, parameters: list, args: list, kwargs: di
     generator = inlining.run_inline(tx, code, scope, bound, [], body)
     assert isinstance(generator, GeneratorVariable)
     tx.state.generators.remove(generator)  # leaves nothing to be done when it dies
-    return LazyIteratorVariable(generator.frame, cls, args, kwargs or {})
+    return kind(generator.frame, cls, args, kwargs or {})
+
+
+class _Sequence:
+    def __getitem__(self, index: int) -> int:
+        return index
+
+
+_BY_NUMBER = type(iter(_Sequence()))
+_ENDS = (IndexError, StopIteration)
+
+
+def by_number(tx: Any, obj: VariableTracker) -> VariableTracker:
+    return make(tx, _BY_NUMBER, bodies.sequence, [obj, wrap_constant(_ENDS)], [obj], kind=SequenceIteratorVariable)
+
+
+iteration.BY_NUMBER.append(by_number)
 
 
 def _refuse(cls: type, args: list, kwargs: dict, counts: tuple[int, ...], names: tuple[str, ...] = ()) -> None:

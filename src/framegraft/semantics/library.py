@@ -7,6 +7,7 @@ import functools
 import inspect
 import operator
 import os
+import sys
 import types
 import typing
 import weakref
@@ -18,10 +19,21 @@ from ..interp.state import realize, user_error
 from ..model.dispatch import CLASSES, constructs, handles
 from ..model.guards import Condition
 from ..model.source import pinned
-from ..model.value import MISSING, ConstantVariable, LazyVariable, MethodVariable, ObjectVariable, VariableTracker
+from ..model.value import (
+    MISSING,
+    NONE,
+    ConstantVariable,
+    ExceptionVariable,
+    LazyVariable,
+    MethodVariable,
+    ObjectVariable,
+    TracebackVariable,
+    TupleVariable,
+    VariableTracker,
+)
 from . import calls, core, iteration, making, operators
 from .class_checks import is_class
-from .wrapping import wrap_pinned
+from .wrapping import wrap_class, wrap_pinned
 
 
 @handles(typing.cast)
@@ -31,9 +43,38 @@ def handle_cast(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(os.fspath)
 def handle_fspath(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    if not isinstance(args[0], ConstantVariable) or not isinstance(args[0].value, (str, bytes)):
-        raise GraphBreak("untraceable_call", f"os.fspath() of a {args[0].python_type().__name__}")
-    return args[0]
+    path = args[0]
+    if isinstance(path, ConstantVariable) and isinstance(path.value, (str, bytes)):
+        return path
+    method = core.special_method(tx, path, "__fspath__") if isinstance(path, ObjectVariable) and path.payload is None else None
+    told = realize(calls.call(tx, method, [], {}), tx.state) if method is not None else path
+    if not isinstance(told, ConstantVariable) or not isinstance(told.value, (str, bytes)):
+        raise GraphBreak("untraceable_call", f"os.fspath() of a {path.python_type().__name__}")
+    return told
+
+
+class _NothingHandled(Condition):
+    """Guard: who calls the frame handles no exception."""
+
+    __name__ = "no_exception_is_handled"
+    key = None
+
+    def __call__(self, _: Any) -> bool:
+        error = sys.exc_info()[1]
+        return error is None or isinstance(error, GraphBreak)  # of the very capture that tries the guard
+
+
+@handles(sys.exc_info)
+def handle_exc_info(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if tx.state.exceptions:
+        handled = realize(tx.state.exceptions[-1], tx.state)
+        if not isinstance(handled, ExceptionVariable):
+            raise GraphBreak("introspection", "sys.exc_info() of an exception made outside of the trace")
+        return TupleVariable([wrap_class(tx, handled.python_type()), handled, TracebackVariable(handled)])
+    if sys.exc_info()[1] is not None:
+        raise GraphBreak("introspection", "sys.exc_info() of an exception that the caller handles")
+    tx.state.guards.add(pinned(sys), "PY", _NothingHandled())
+    return TupleVariable([NONE, NONE, NONE])
 
 
 @handles(functools.reduce)

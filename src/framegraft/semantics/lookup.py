@@ -76,6 +76,29 @@ def is_descriptor(tx: Any, kind: type) -> bool:
     return mro_lookup(tx, kind, "__get__") is not MISSING
 
 
+def is_plain(tx: Any, found: Any, kind: type, slot: str = "__get__") -> bool:
+    """Whether ``found`` is a descriptor of that builtin class, or of a subclass that has left this method of it as it is."""
+    own = type(found)
+    return own is kind or inherits(own, kind) and mro_lookup(tx, own, slot) is kind.__dict__[slot]
+
+
+def wrapped(found: Any) -> Any:
+    """What a staticmethod or classmethod wraps (CPython: sm_callable, cm_callable), whatever a subclass says of ``__func__``."""
+    kind = staticmethod if inherits(type(found), staticmethod) else classmethod
+    return kind.__dict__["__func__"].__get__(found)
+
+
+def has_own_get(tx: Any, found: Any) -> bool:
+    """Whether what a class has under a name is a descriptor whose ``__get__`` is the program's, not that of a class written in C."""
+    getter = MISSING if type(found) is types.FunctionType else mro_lookup(tx, type(found), "__get__")
+    return getter is not MISSING and type(getter) is not types.WrapperDescriptorType
+
+
+def accessor(found: property, name: str) -> Any:
+    """A property's ``fget``, ``fset`` or ``fdel`` (CPython: prop_get and the like), whatever a subclass says of that attribute."""
+    return property.__dict__[name].__get__(found)
+
+
 def is_data(tx: Any, kind: type) -> bool:
     """Whether a descriptor of this class goes before the instance's own attributes (CPython: PyDescr_IsData, tp_descr_get)."""
     if kind is types.FunctionType or not kind.__flags__ & HEAP_TYPE:
@@ -86,8 +109,8 @@ def is_data(tx: Any, kind: type) -> bool:
 
 
 def inherits(cls: type, base: type) -> bool:
-    """PyType_IsSubtype: nobody is asked, as issubclass() asks a metaclass."""
-    return base in cls.__mro__
+    """PyType_IsSubtype: nobody is asked, as issubclass() and ``==`` ask a metaclass."""
+    return type.__subclasscheck__(base, cls)
 
 
 def guard_kind(tx: Any, cls: type, name: str, found: Any) -> None:

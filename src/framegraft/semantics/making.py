@@ -79,10 +79,8 @@ def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs)
     own = next((INITIALISERS[base] for base in obj.cls.__mro__ if base in INITIALISERS), None)
     if own is not None:
         own(tx, obj, args, kwargs)
-    elif isinstance(inner, ListVariable):
-        inner.items[:] = iteration.unpack_iterable(tx, realize(args[0], tx.state)) if args else []
-    elif isinstance(inner, (DictVariable, SetVariable)):
-        call_method(tx, inner, "update", args, kwargs)
+    elif isinstance(inner, (ListVariable, DictVariable, SetVariable)):
+        call_method(tx, inner, "__init__", args, kwargs)
     elif inner is None and obj.cls.__init__ is not object.__init__:
         raise GraphBreak("untraceable_call", f"{obj.cls.__name__}.__init__")
 

@@ -57,6 +57,20 @@ def popitem(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableT
     return TupleVariable([key, value])
 
 
+@method(ObjectVariable, "__getitem__")
+def getitem(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """dict.__getitem__ of an instance of a subclass."""
+    return containers.dict_subscript(tx, obj, args[0]) if isinstance(obj.payload, DictVariable) else None
+
+
+@method(ObjectVariable, "pop")
+def pop(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """OrderedDict.pop, which asks for the key's hash though it is empty; then it is dict's."""
+    if issubclass(obj.cls, collections.OrderedDict) and isinstance(obj.payload, DictVariable):
+        hashed.hash_key(tx, args[0] if args else kwargs["key"])
+    return None
+
+
 @constructs(collections.defaultdict)
 def make_defaultdict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     made = ObjectVariable(MISSING, cls)
@@ -86,7 +100,7 @@ def count_elements(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     payload = hashed.payload_of(mapping)
     if not isinstance(payload, DictVariable) or mapping.python_type() not in (dict, collections.Counter):
         raise GraphBreak("untraceable_call", f"counting into a {mapping.python_type().__name__}")
-    for item in iteration.unpack_iterable(tx, args[1]):
+    for item in iteration.drawn(tx, args[1]):
         item = realize(item, tx.state)
         before = hashed.dict_get(tx, payload, item)
         total = one if before is None else operators.apply(tx, operator.add, [realize(before, tx.state), one])

@@ -22,6 +22,7 @@ from ..model.value import (
     constant,
 )
 from . import (
+    calls,
     comparing,
     containers,
     core,
@@ -44,8 +45,14 @@ def list_append(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> Variabl
 
 @method(ListVariable, "extend")
 def list_extend(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
-    obj.extend(iteration.unpack_iterable(tx, args[0]))
-    hashed.changing(tx, obj)
+    """The items of a list or tuple all at once; of anything else each as it comes, for its source may look at the list."""
+    iterable = args[0]
+    if hashed.payload_of(iterable) is obj or isinstance(iterable, (ListVariable, TupleVariable)):
+        obj.extend(iteration.unpack_iterable(tx, iterable))
+        hashed.changing(tx, obj)
+        return NONE
+    for item in iteration.drawn(tx, iterable):
+        list_append(tx, obj, [item], {})
     return NONE
 
 
@@ -218,19 +225,14 @@ def container_delitem(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTr
 @method(DictVariable, "__init__")
 @method(SetVariable, "__init__")
 def container_init(tx: Any, obj: Any, args: list, kwargs: dict) -> VariableTracker:
+    """dict_init adds to what is there; list___init___impl and set_init clear that first, and so what is drawn may see it."""
     if isinstance(obj, SetVariable) and obj.cls is not set:
         raise GraphBreak("unsupported_builtin_method", "frozenset.__init__()")
-    if isinstance(obj, ListVariable):
-        obj.items[:] = iteration.unpack_iterable(tx, args[0]) if args else []
-        hashed.changing(tx, obj)
-    elif isinstance(obj, DictVariable):
+    if isinstance(obj, DictVariable):
         update_dict(tx, obj, args, kwargs)
-    else:
-        given = [a if isinstance(hashed.payload_of(a), (SetVariable, DictVariable)) and a is not obj else
-                 ListVariable(iteration.unpack_iterable(tx, a)) for a in args]
-        obj.items.clear()
-        obj.order, obj.log = set(), [("clear", None)]
-        hashed.changing(tx, obj)
-        for iterable in given:
-            hashed.set_update(tx, obj, iterable)
+        return NONE
+    if obj.items or obj.source is not None or isinstance(obj, SetVariable) and obj.changes:
+        calls.call_method(tx, obj, "clear", [], {})
+    if args:
+        calls.call_method(tx, obj, "extend" if isinstance(obj, ListVariable) else "update", args, {})
     return NONE

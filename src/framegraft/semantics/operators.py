@@ -49,6 +49,8 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
     if all(type(a) is ConstantVariable for a in args):
         return fold(fn, args)
     if any(isinstance(a, TensorVariable) for a in args):
+        if fn in (operator.mod, operator.imod) and issubclass(args[0].python_type(), (str, bytes, bytearray)):
+            raise GraphBreak("tensor_item", "formatting of a tensor with %")
         return TENSOR.call(tx, fn, args, {})
     if any(type(a) is ChangingVariable for a in args):
         return apply(tx, fn, [settled(a) for a in args])
@@ -70,6 +72,8 @@ def apply(tx: Any, fn: Any, args: list[VariableTracker]) -> VariableTracker:
         if method is None:
             raise GraphBreak("raised_exception", f"{fn.__name__} of a {args[0].python_type().__name__}")
         return calls.call(tx, method, [], {})
+    if fn is operator.index:
+        return constant(containers.index_of(tx, args[0]))
     raise GraphBreak("untraceable_call", f"{fn.__name__} of {', '.join(a.python_type().__name__ for a in args)}")
 
 

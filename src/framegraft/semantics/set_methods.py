@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
@@ -93,47 +94,109 @@ def _order_of(tx: Any, name: str, obj: SetVariable, args: list) -> Any:
     return None if obj.order is None or any(o is None for o in operands) else getattr(obj.order, name)(*operands)
 
 
-def _set_operation(name: str, fn: Any) -> None:
-    def operation(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
-        order = _order_of(tx, name, obj, args)
-        table = dict(obj.items)
-        keys = set(table)
-        for other in args:
-            others = {}
-            for item in iteration.unpack_iterable(tx, other):
-                item = realize(item, tx.state)
-                others[hashed.hash_key(tx, item)] = item
-            keys = fn(keys, set(others))
-            table = {**others, **table}
-        return SetVariable({k: v for k, v in table.items() if k in keys}, cls=obj.cls, order=order)
+def _ends_early(method: Any) -> bool:
+    """Whether a method of sets asks an iterator for no more items than it needs for its result: in later versions of CPython."""
+    items = iter((1, 2))
+    method(items)
+    return next(items, None) is not None
 
-    METHODS[SetVariable, name] = operation
+
+_INTERSECTION_ENDS_EARLY = _ends_early({1}.intersection)
+_SUPERSET_ENDS_EARLY = _ends_early({2}.issuperset)
+
+
+def _drawn(tx: Any, other: VariableTracker) -> Iterator[tuple[Any, VariableTracker]]:
+    """The items of an operand, each with its key; of a set what is in it, whatever methods its class has (PyAnySet_Check)."""
+    inner = hashed.payload_of(other)
+    for item in iteration.drawn(tx, inner if isinstance(inner, SetVariable) else other):
+        item = realize(item, tx.state)
+        yield hashed.hash_key(tx, item), item
+
+
+def _collected(tx: Any, other: VariableTracker) -> dict[Any, VariableTracker]:
+    """An operand as a set: of equal items the first."""
+    found: dict[Any, VariableTracker] = {}
+    for key, item in _drawn(tx, other):
+        found.setdefault(key, item)
+    return found
+
+
+@method(SetVariable, "union")
+def set_union(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    table = dict(obj.items)
+    for other in args:
+        table = {**_collected(tx, other), **table}
+    return SetVariable(table, cls=obj.cls, order=_order_of(tx, "union", obj, args))
+
+
+@method(SetVariable, "difference")
+def set_difference(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    table = dict(obj.items)
+    for other in args:
+        for key, _ in _drawn(tx, other):
+            table.pop(key, None)
+    return SetVariable(table, cls=obj.cls, order=_order_of(tx, "difference", obj, args))
+
+
+@method(SetVariable, "symmetric_difference")
+def set_symmetric_difference(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    """The other set is made first: drawing its items may change this one."""
+    others, mine = _collected(tx, args[0]), obj.items
+    table = {k: v for k, v in others.items() if k not in mine} | {k: v for k, v in mine.items() if k not in others}
+    return SetVariable(table, cls=obj.cls, order=_order_of(tx, "symmetric_difference", obj, args))
 
 
 @method(SetVariable, "intersection")
 def set_intersection(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
-    order = _order_of(tx, "intersection", obj, args)
-    table = dict(obj.items)
+    result = obj
     for other in args:
-        items = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, other)]
-        others: dict = {}
-        for item in items:
-            others.setdefault(hashed.hash_key(tx, item), item)
-        table = containers.common_items(table, others, isinstance(hashed.payload_of(other), SetVariable))
-    return SetVariable(table, cls=obj.cls, order=order)
+        result = SetVariable(_common(tx, result, other), cls=obj.cls)
+    return SetVariable(dict(result.items), cls=obj.cls, order=_order_of(tx, "intersection", obj, args))
 
 
-_set_operation("union", lambda a, b: a | b)
-_set_operation("difference", lambda a, b: a - b)
-_set_operation("symmetric_difference", lambda a, b: a ^ b)
+def _common(tx: Any, mine: SetVariable, other: VariableTracker) -> dict[Any, VariableTracker]:
+    """set_intersection of two; each item drawn from an iterable is looked for in what the set holds by then."""
+    if isinstance(hashed.payload_of(other), SetVariable):
+        return containers.common_items(mine.items, _collected(tx, other), True)
+    found: dict[Any, VariableTracker] = {}
+    for key, item in _drawn(tx, other):
+        if key in mine.items:
+            found.setdefault(key, item)
+            if _INTERSECTION_ENDS_EARLY and len(found) >= len(mine.items):
+                break
+    return found
+
+
+@method(SetVariable, "difference_update")
+def set_difference_update(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    for other in args:
+        _subtract(tx, obj, other)
+    return NONE
+
+
+def _subtract(tx: Any, obj: SetVariable, other: VariableTracker) -> None:
+    """set_difference_update_internal: each item is discarded as it comes, for its source may look at the set."""
+    order, obj.order = obj.order, None
+    if hashed.payload_of(other) is obj:
+        set_clear(tx, obj, [], {})
+        return
+    for key, _ in _drawn(tx, other):
+        if key in obj.items:
+            _take_away(tx, obj, key)
+    obj.order, obj.log, obj.as_is = order, None, False
+    hashed.reordered(obj, "difference_update", hashed.shadow(tx, other))
+    hashed.changing(tx, obj)
 
 
 def _set_update(name: str, operation: str) -> None:
+    """Those that make another set first, and then take what is in it."""
+
     def update(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+        made = METHODS[SetVariable, operation](tx, obj, args, {})
         operands = [hashed.shadow(tx, a) for a in args]
         if obj.as_is and not obj.changes:
             obj.as_is = False
-        obj.items = METHODS[SetVariable, operation](tx, obj, args, {}).items
+        obj.items = made.items
         hashed.reordered(obj, name, *operands)
         obj.log = None
         hashed.changing(tx, obj)
@@ -143,18 +206,21 @@ def _set_update(name: str, operation: str) -> None:
 
 
 _set_update("intersection_update", "intersection")
-_set_update("difference_update", "difference")
 _set_update("symmetric_difference_update", "symmetric_difference")
 
 
-def _set_question(name: str, fn: Any) -> None:
-    def question(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
-        others = {hashed.hash_key(tx, realize(i, tx.state)) for i in iteration.unpack_iterable(tx, args[0])}
-        return constant(fn(set(obj.items), others))
-
-    METHODS[SetVariable, name] = question
+@method(SetVariable, "issubset")
+def set_issubset(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    others = _collected(tx, args[0])
+    return constant(obj.items.keys() <= others.keys())
 
 
-_set_question("issubset", lambda a, b: a <= b)
-_set_question("issuperset", lambda a, b: a >= b)
-_set_question("isdisjoint", lambda a, b: not a & b)
+@method(SetVariable, "issuperset")
+def set_issuperset(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    keys = (key for key, _ in _drawn(tx, args[0])) if _SUPERSET_ENDS_EARLY else _collected(tx, args[0])
+    return constant(all(key in obj.items for key in keys))
+
+
+@method(SetVariable, "isdisjoint")
+def set_isdisjoint(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    return constant(not any(key in obj.items for key, _ in _drawn(tx, args[0])))

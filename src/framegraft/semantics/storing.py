@@ -105,10 +105,11 @@ MODULE_SETATTR: dict[Any, Any] = {}
 def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
     """object.__setattr__."""
     on_class = lookup.mro_lookup(tx, obj.cls, name)
-    if isinstance(on_class, property):
-        if on_class.fset is None:
+    if on_class is not MISSING and lookup.is_plain(tx, on_class, property, "__set__"):
+        fset = lookup.accessor(on_class, "fset")  # type: ignore[arg-type]
+        if fset is None:
             raise GraphBreak("raised_exception", f"property {name} has no setter")
-        calls.call(tx, wrap_pinned(tx, on_class.fset), [obj, value], {})
+        calls.call(tx, wrap_pinned(tx, fset), [obj, value], {})
         return
     if isinstance(on_class, types.MemberDescriptorType) and on_class.__objclass__.__flags__ & lookup.HEAP_TYPE:
         store_attr(tx, obj, name, value)
@@ -120,6 +121,8 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
             calls.call(tx, wrap_pinned(tx, setter), [descriptor, obj, value], {})
             return
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
+    if on_class is not MISSING and lookup.mro_lookup(tx, type(on_class), "__delete__") is not MISSING:
+        raise GraphBreak("raised_exception", f"{obj.cls.__name__}.{name} can be deleted, and not be set")
     if not has_instance_dict(obj):
         raise _refused(obj, name, _NO_ROOM if on_class is MISSING else _READ_ONLY)
     store_attr(tx, obj, name, value)
