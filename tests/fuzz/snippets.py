@@ -470,4 +470,48 @@ try:
 except Exception as error:
     note(type(error).__name__, str(error)[:60])
     $BODY
+
+$l = [1, $I]
+$l.extend($l[-1] + v for v in $LI)
+$l += (len($l) for _ in range(3))
+note($l)
+
+def $g():
+    yield 1
+    yield $I
+    raise KeyError("drawn")
+$l, $d, $s, $q = [0], {}, {1, 2, 3}, collections.deque([7], 4)
+try:
+    $($l.extend($g())|$d.update((k, 1) for k in $g())|$s.update($g())|$s.difference_update($g())|$q.extendleft($g())|$l[1:] = $g())
+except KeyError as error:
+    note(type(error).__name__)
+note($l, $d, sorted($s), list($q))
+
+try:
+    note($("a" + CText("b")|[1] * np.int64(2)|CText("a") * 2|(1,) + CRow((2, 3))|1.5 + CWhole(5)|True + CWhole(2)|CWhole(3) == 3.0|[1] + CRow((1,))))
+except TypeError as error:
+    note(str(error))
+
+$m = CMissing(a=$I)
+try:
+    note($m["a"], $m[$S], dict.__getitem__($m, "z"))
+finally:
+    note(len($m), collections.defaultdict(int).__getitem__("z"))
+
+$n = CByNumber($I % 4)
+note(list($n), $I in $n, [v for v in $n], tuple(zip($n, $n)), next(iter($n), None))
+
+$t:T = torch.tensor([$T.detach().sum(), $F, 2])
+$t.unsqueeze_(0)
+$t.t_()
+note($t.shape, np.dtype("float32") == np.float32, np.issubdtype(np.int8, np.integer))
+
+$e = None
+try:
+    raise $(ValueError(1)|KeyError($S))
+except (ValueError, KeyError) as error:
+    $e = error
+    note(sys.exc_info()[1] is error)
+$BODY
+note(type($e).__name__, $e.args, $e.__traceback__ is not None)
 '''
