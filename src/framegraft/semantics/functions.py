@@ -124,7 +124,7 @@ def _numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         return leader[0]
     if "default" in kwargs:
         return kwargs["default"]
-    raise UserRaise(user_error(ValueError, f"{fn.__name__}() arg is an empty sequence"))
+    return folding.fold(fn, [constant("")])  # raises what this version of CPython says of nothing
 
 
 Ranked = tuple[VariableTracker, VariableTracker]  # an item and what is compared

@@ -64,17 +64,33 @@ class _NothingHandled(Condition):
         return error is None or isinstance(error, GraphBreak)  # of the very capture that tries the guard
 
 
-@handles(sys.exc_info)
-def handle_exc_info(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+def _handled(tx: Any) -> ExceptionVariable | None:
+    """The exception that the program handles where it asks (_PyErr_GetTopmostException)."""
     if tx.state.exceptions:
         handled = realize(tx.state.exceptions[-1], tx.state)
         if not isinstance(handled, ExceptionVariable):
-            raise GraphBreak("introspection", "sys.exc_info() of an exception made outside of the trace")
-        return TupleVariable([wrap_class(tx, handled.python_type()), handled, TracebackVariable(handled)])
+            raise GraphBreak("introspection", "the handled exception, which was made outside of the trace, is asked for")
+        return handled
     if sys.exc_info()[1] is not None:
-        raise GraphBreak("introspection", "sys.exc_info() of an exception that the caller handles")
+        raise GraphBreak("introspection", "the exception that the caller handles is asked for")
     tx.state.guards.add(pinned(sys), "PY", _NothingHandled())
-    return TupleVariable([NONE, NONE, NONE])
+    return None
+
+
+@handles(sys.exc_info)
+def handle_exc_info(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    handled = _handled(tx)
+    if handled is None:
+        return TupleVariable([NONE, NONE, NONE])
+    return TupleVariable([wrap_class(tx, handled.python_type()), handled, TracebackVariable(handled)])
+
+
+def handle_exception(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return _handled(tx) or NONE
+
+
+if hasattr(sys, "exception"):  # from 3.11 on
+    handles(sys.exception)(handle_exception)
 
 
 @handles(functools.reduce)

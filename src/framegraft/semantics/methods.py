@@ -43,12 +43,24 @@ def list_append(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> Variabl
     return NONE
 
 
+class _Iterated(list):
+    """Extended by itself it holds as many items as this version of CPython asks ``__iter__`` for, and its own."""
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+_probe = _Iterated([None])
+_probe.extend(_probe)
+_DOUBLES = len(_probe) == 2  # from 3.13 on __iter__ is not asked
+
+
 @method(ListVariable, "extend")
 def list_extend(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> VariableTracker:
     """The items of a list or tuple all at once; of anything else each as it comes, for its source may look at the list."""
     iterable = args[0]
-    if hashed.payload_of(iterable) is obj or isinstance(iterable, (ListVariable, TupleVariable)):
-        obj.extend(iteration.unpack_iterable(tx, iterable))
+    if (itself := hashed.payload_of(iterable) is obj) or isinstance(iterable, (ListVariable, TupleVariable)):
+        obj.extend(list(obj.items) if itself and _DOUBLES else iteration.unpack_iterable(tx, iterable))
         hashed.changing(tx, obj)
         return NONE
     for item in iteration.drawn(tx, iterable):

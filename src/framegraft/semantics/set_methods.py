@@ -102,6 +102,7 @@ def _ends_early(method: Any) -> bool:
 
 
 _INTERSECTION_ENDS_EARLY = _ends_early({1}.intersection)
+_SUBSET_ENDS_EARLY = _ends_early({1}.issubset)
 _SUPERSET_ENDS_EARLY = _ends_early({2}.issuperset)
 
 
@@ -211,6 +212,8 @@ _set_update("symmetric_difference_update", "symmetric_difference")
 
 @method(SetVariable, "issubset")
 def set_issubset(tx: Any, obj: SetVariable, args: list, kwargs: dict) -> VariableTracker:
+    if _SUBSET_ENDS_EARLY and not isinstance(hashed.payload_of(args[0]), SetVariable):
+        return constant(len(_common(tx, obj, args[0])) == len(obj.items))  # 3.12 and later: what is in both is counted
     others = _collected(tx, args[0])
     return constant(obj.items.keys() <= others.keys())
 
