@@ -380,7 +380,7 @@ def make_partial(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracke
     fn, bound, named = args[0], list(args[1:]), dict(kwargs)
     if lookup.mro_lookup(tx, fn.python_type(), "__call__") is MISSING:
         raise UserRaise(user_error(TypeError, "the first argument must be callable"))
-    if fn.python_type() is not functools.partial and _is_called_as_partial(tx, fn):
+    if fn.python_type() is not functools.partial and _is_taken_apart(tx, fn):
         raise GraphBreak("untraceable_call", "a functools.partial of an instance of a subclass, which may be taken apart")
     if isinstance(fn, ObjectVariable) and type(fn.value) is functools.partial and fn.source is not None and not fn.attrs:
         dressed = _HasDict(fn.value)
@@ -406,8 +406,17 @@ def call_partial(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     raise GraphBreak("untraceable_call", f"functools.partial.__call__ of a {fn.python_type().__name__}")
 
 
-def _is_called_as_partial(tx: Any, fn: VariableTracker) -> bool:
-    return lookup.inherits(fn.python_type(), functools.partial) and calls.is_plain_partial(tx, fn.python_type())
+class _OwnCall(functools.partial):
+    def __call__(self) -> None:
+        pass
+
+
+_TAKES_ALL_APART = functools.partial(_OwnCall(len)).func is len  # from 3.13 on; before, only those that are called as a partial is
+
+
+def _is_taken_apart(tx: Any, fn: VariableTracker) -> bool:
+    cls = fn.python_type()
+    return lookup.inherits(cls, functools.partial) and (_TAKES_ALL_APART or calls.is_plain_partial(tx, cls))
 
 
 _BARE = len(gc.get_referents(functools.partial(len)))
