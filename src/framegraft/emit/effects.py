@@ -17,6 +17,7 @@ from ..model.value import (
     CellVariable,
     DequeVariable,
     DictVariable,
+    LazyVariable,
     ListVariable,
     ObjectVariable,
     SetVariable,
@@ -74,33 +75,71 @@ def _fast(cg: Codegen, name: str) -> None:
 
 
 def _list(tracker: ListVariable, effects: list[Effect]) -> None:
+    """Only what is new is stored: an item that another thread appends while the graph runs is not lost by that."""
+    owner = Owner(tracker.source)
     if tracker.unseen:
-        effects.append(_call(list.extend, Owner(tracker.source), ListVariable(list(tracker.appended))))
+        effects.append(_call(list.extend, owner, ListVariable(list(tracker.appended))))
         return
-    items = ListVariable(list(tracker.items))
+    if tracker.filled and not tracker.items:  # it may be a list that is being sorted: that notices whether it ever got an item
+        effects += [_call(list.extend, owner, ListVariable([NONE])), _call(list.clear, owner)]
+        return
+    for start, stop, items in _edits([_known(t) for t in tracker.seen], [_known(t) for t in tracker.items]):
+        if start == stop == len(tracker.seen):
+            effects.append(_call(list.extend, owner, ListVariable(items)))
+        else:
+            effects.append(_slice_store(tracker, slice(start, stop), items))
 
+
+def _known(tracker: VariableTracker) -> VariableTracker:
+    return tracker.tracker or tracker if isinstance(tracker, LazyVariable) else tracker
+
+
+def _edits(before: list[VariableTracker], now: list[VariableTracker]) -> list[tuple[int, int, list[VariableTracker]]]:
+    """Places in ``before``, the last first, and what comes there: one, or what a queue loses in front and gets at its end."""
+    moved = _as_queue(before, now)
+    if moved is not None:
+        left, added = moved
+        return [*([(len(before), len(before), added)] if added else []), *([(0, left, [])] if left else [])]
+    start, behind, most = 0, 0, min(len(before), len(now))
+    while start < most and before[start] is now[start]:
+        start += 1
+    while behind < most - start and before[-1 - behind] is now[-1 - behind]:
+        behind += 1
+    return [(start, len(before) - behind, now[start:len(now) - behind])]
+
+
+def _as_queue(before: list[VariableTracker], now: list[VariableTracker]) -> tuple[int, list[VariableTracker]] | None:
+    """How many went in front and what came at the end, where some stayed."""
+    left = next((i for i, t in enumerate(before) if now and t is now[0]), 0)
+    stay = len(before) - left
+    if len(now) < stay or any(t is not n for t, n in zip(before[left:], now, strict=False)):
+        return None
+    return left, now[stay:]
+
+
+def _slice_store(tracker: ListVariable, place: slice, items: list[VariableTracker]) -> Effect:
     def store(cg: Codegen, names: list[str]) -> None:
         if type(tracker.value) is list:
             _fast(cg, names[0])
             _fast(cg, names[1])
-            cg.op("LOAD_CONST", None)
-            cg.op("LOAD_CONST", None)
-            cg.op("BUILD_SLICE", 2)
+            _slice(cg, place)
             cg.op("STORE_SUBSCR")
             return
         cg.load_object(list)
         cg.op("LOAD_ATTR", "__setitem__")
         _fast(cg, names[1])
-        cg.op("LOAD_CONST", None)
-        cg.op("LOAD_CONST", None)
-        cg.op("BUILD_SLICE", 2)
+        _slice(cg, place)
         _fast(cg, names[0])
         cg.call(3)
         cg.op("POP_TOP")
 
-    if tracker.filled and not tracker.items:  # it may be a list that is being sorted: that notices whether it ever got an item
-        effects.append(_call(list.extend, Owner(tracker.source), ListVariable([NONE])))
-    effects.append(Effect([items, Owner(tracker.source)], store))
+    return Effect([ListVariable(items), Owner(tracker.source)], store)
+
+
+def _slice(cg: Codegen, place: slice) -> None:
+    cg.op("LOAD_CONST", place.start)
+    cg.op("LOAD_CONST", place.stop)
+    cg.op("BUILD_SLICE", 2)
 
 
 def _call(method: Any, *values: Any) -> Effect:
@@ -168,9 +207,18 @@ def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
     if not tracker.changes:
         effects += [_call(kind.__setitem__, owner, constant(place), tracker.items[place]) for place in sorted(tracker.replaced)]
         return
+    moved = _as_queue([_known(t) for t in tracker.seen], [_known(t) for t in tracker.items])
+    if moved is not None and moved[1] and moved[0] == _pushed_out(tracker, len(moved[1])):
+        effects.append(_call(kind.extend, owner, ListVariable(moved[1])))
+        return
     if not tracker.items:
         effects.append(_call(kind.append, owner, NONE))  # clear() leaves an empty deque as it is
     effects += [_call(kind.clear, owner), _call(kind.extend, owner, ListVariable(list(tracker.items)))]
+
+
+def _pushed_out(tracker: DequeVariable, added: int) -> int:
+    """How many items leave the front where so many come at the end."""
+    return 0 if tracker.maxlen is None else max(0, len(tracker.seen) + added - tracker.maxlen)
 
 
 def _object(tracker: ObjectVariable, effects: list[Effect]) -> None:

@@ -147,15 +147,17 @@ class ListVariable(VariableTracker):
     """A list (also the payload of list subclasses).
 
     ``look``: for a list from outside, gives the trackers of what is in it, and guards its length. It is called when
-    ``items`` is first asked for; appending does not ask. ``filled``: there was something in it after some change.
+    ``items`` is first asked for; appending does not ask. ``seen``: what it gave. ``filled``: there was something in it after
+    some change.
     """
 
-    __slots__ = ("_items", "_look", "value", "mutated", "filled")
+    __slots__ = ("_items", "_look", "seen", "value", "mutated", "filled")
     pytype: type = list
 
     def __init__(self, items: list, source: Source | None = None, value: Any = None, look: Any = None) -> None:
         self._items = items
         self._look = look
+        self.seen: list[VariableTracker] = []
         self.source = source
         self.value = value
         self.mutated = False
@@ -165,7 +167,8 @@ class ListVariable(VariableTracker):
     def items(self) -> list:
         if self._look is not None:
             look, self._look = self._look, None
-            self._items[:0] = look()
+            self.seen = look()
+            self._items[:0] = self.seen
         return self._items
 
     @property
@@ -277,13 +280,15 @@ class SetVariable(VariableTracker):
 class DequeVariable(VariableTracker):
     """A collections.deque; ``maxlen`` is None or an int.
 
-    ``changes`` counts what iterators do not survive. They do not mind other items at the same places: those in ``replaced``.
+    ``seen``: what was in it first. ``changes`` counts what iterators do not survive. They do not mind other items at the same
+    places: those in ``replaced``.
     """
 
-    __slots__ = ("items", "maxlen", "value", "mutated", "changes", "replaced")
+    __slots__ = ("items", "seen", "maxlen", "value", "mutated", "changes", "replaced")
 
     def __init__(self, items: list, maxlen: int | None, source: Source | None = None, value: Any = None) -> None:
         self.items = items
+        self.seen = list(items)
         self.maxlen = maxlen
         self.source = source
         self.value = value
