@@ -59,6 +59,10 @@ class InternalError(FramegraftError):
     """A bug of Framegraft. In production the frame runs in eager mode, with a warning that asks for a report."""
 
 
+class FrameChanged(InternalError):
+    """A guard does not hold on the frame that was captured: the tracer erred, or something changed what it had seen."""
+
+
 class DecompileError(FramegraftError):
     """Code that cannot be turned back into source that is proven to do the same."""
 

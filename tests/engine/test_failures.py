@@ -207,3 +207,32 @@ def test_blocks_entered_before_a_break_cost_no_further_one(body):
     compiled = framegraft.compile(body, backend="eager")
     compiled(torch.arange(3.0), torch.tensor([1]))
     assert len(framegraft.break_reasons()) == 1
+
+
+SEEN: list[int] = []
+
+
+@pytest.mark.parametrize("times", [1, 10])
+def test_what_was_seen_changes_during_the_capture(times):
+    """By another thread, for which the compiler stands: it is captured anew, once."""
+    framegraft.reset()
+    left = [times]
+
+    def backend(gm, inputs):
+        if left[0]:
+            left[0] -= 1
+            SEEN.append(1)
+        return gm.forward
+
+    def fn(x):
+        return x * len(SEEN)
+
+    SEEN[:] = [1]
+    compiled = framegraft.compile(fn, backend=backend)
+    if times == 1:
+        assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+        assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
+    else:
+        assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
+        assert "changes while it is captured" in str(framegraft.break_reasons()[-1])
+    assert left[0] == max(0, times - 2)

@@ -373,3 +373,49 @@ def test_list_that_changes_before_the_backward_pass():
         return Keeps.apply(x, items)
 
     assert list(run(framegraft.compile(f, backend="eager"))) == list(run(f))
+
+
+class Squared(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 2 * x
+
+
+@differential(with_grad)
+def test_backward_twice_behind_a_break(x, y):
+    squared = Squared.apply(x)
+    framegraft.graph_break()
+    squared.sum().backward()
+    try:
+        squared.sum().backward()
+    except RuntimeError as error:
+        return type(error), x.grad
+    return x.grad
+
+
+@differential(with_grad)
+def test_what_is_saved_is_unpacked_once(x, y):
+    log = []
+
+    def pack(tensor):
+        log.append("pack")
+        return tensor
+
+    def unpack(tensor):
+        log.append("unpack")
+        return tensor * 1
+
+    framegraft.graph_break()
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        squared = Squared.apply(x)
+        sine = y.sin()
+        framegraft.graph_break()
+    squared.sum().backward()
+    saved = sine.grad_fn._saved_self
+    return log, saved, x.grad

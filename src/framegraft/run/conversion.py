@@ -23,7 +23,7 @@ from ..emit.effects import changed_objects
 from ..emit.interrupted import Interrupted
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
-from ..errors import BackendCompilerFailed, GraphBreak, InternalError, NotYet, Restart, Unsupported, UserRaise
+from ..errors import BackendCompilerFailed, FrameChanged, GraphBreak, NotYet, Restart, Unsupported, UserRaise
 from ..interp import frame as frames
 from ..interp.state import TraceState, recursion_room
 from ..model.guards import ProgramBuilder
@@ -72,6 +72,7 @@ class Conversion:
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
         self.fixed_floats: set[Source] = set()
+        self.changed = ""  # what an attempt had seen, and something changed
         self.repeats = True  # calls of modules that do what an earlier one did are not traced
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
 
@@ -91,12 +92,23 @@ class Conversion:
             except FloatsRefused as refused:
                 self._spare_compiler(refused)
                 made = AGAIN
+            except FrameChanged as changed:
+                self._note_change(changed)
+                made = AGAIN
             if made is not AGAIN:
                 self._let_go()
                 return made
             self.installed.clear()
             Numbering.next = first
         raise GraphBreak("skipped_frame", f"no end after {MAX_ATTEMPTS} attempts")
+
+    def _note_change(self, changed: FrameChanged) -> None:
+        """By another thread, or by the compiler: they are not likely to do so twice. What fails in the same way is the tracer's error."""
+        if self.changed == str(changed) or self.changed and config.raise_internal_errors:
+            raise changed
+        if self.changed:
+            raise GraphBreak("skipped_frame", f"what it reads changes while it is captured: {changed}")
+        self.changed = str(changed)
 
     def _let_go(self) -> None:
         """Breaks that were raised hold frames, and these the frame's arguments, whose time to die may come before the collector's."""
@@ -424,7 +436,7 @@ class Conversion:
             with self.own_devices():
                 failed = program.explain(self.args, self.fn)
             if failed is not None:
-                raise InternalError(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
+                raise FrameChanged(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
         _native.add_entry(code, entry)
         records.CONVERSIONS[code] += 1
         self.capture.entered(info, len(found))

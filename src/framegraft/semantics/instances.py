@@ -270,11 +270,15 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
         if stored is not None and stored is not MISSING:
             return stored
         if obj.value is not MISSING and stored is None and obj.source is not None:
+            if any(runs(obj.cls, name) for runs in RUN_PROGRAMS):
+                raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}, which may call the program's hooks")
             try:
                 value = object.__getattribute__(obj.value, name)
             except AttributeError:
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
                 raise lookup.attribute_error(obj, name) from None
+            except Exception as error:  # noqa: BLE001 - whatever a getter of C raises, the program gets it from that
+                raise GraphBreak("raised_exception", f"{obj.cls.__name__}.{name} raises {type(error).__name__}") from None
             source = obj.source.attribute(obj.value, name)
             tx.state.guards.present(source)
             return LazyVariable(value, source)
@@ -286,6 +290,7 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
 
 
+RUN_PROGRAMS: list[Callable[[type, str], bool]] = []  # (class, name) -> whether code of the program may run where it is read
 MEMBERS: dict[type, Any] = {}  # class of tracker -> (tx, object, name) -> the member, or None
 
 

@@ -15,6 +15,7 @@ from ..errors import GraphBreak
 from ..interp.state import constant_value, realize
 from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, VariableTracker, constant
+from ..semantics import instances
 from .modes import guard_answer, hooks_disabled, set_hooks_disabled, switch
 from .running import note_errors
 
@@ -48,3 +49,11 @@ def enable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     _guard(tx)
     switch(tx, set_hooks_disabled, (None,))
     return NONE
+
+
+def _unpacks(cls: type, name: str) -> bool:
+    """Members of a node of the autograd graph that unpack what it has saved (saved_variable.cpp: SavedVariable::unpack)."""
+    return name.startswith(("saved_", "_saved_")) and issubclass(cls, torch.autograd.graph.Node)
+
+
+instances.RUN_PROGRAMS.append(_unpacks)
