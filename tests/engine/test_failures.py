@@ -233,6 +233,7 @@ def test_what_was_seen_changes_during_the_capture(times):
         assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
         assert compiled(torch.ones(2)).tolist() == [2.0, 2.0]
     else:
-        assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
+        with framegraft.config.patch(raise_internal_errors=False):
+            assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
         assert "changes while it is captured" in str(framegraft.break_reasons()[-1])
     assert left[0] == max(0, times - 2)
