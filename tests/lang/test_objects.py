@@ -3,6 +3,7 @@
 import builtins
 import collections
 import enum
+import functools
 import operator
 import types
 import typing
@@ -452,3 +453,37 @@ def test_attributes_that_cannot_be_changed(x, objects):
                 except AttributeError as error:  # in the words, and with the attributes, that the running CPython gives it
                     told.append((error.args, error.name, error.obj is obj))
     return x + 1, told
+
+
+class Asked:
+    """Notes each attribute that is asked for, its class's name among them."""
+
+    log: list = []
+
+    def __init__(self):
+        self.n = 2
+
+    def __getattribute__(self, name):
+        if name != "log":
+            type(self).log.append(name)
+        return object.__getattribute__(self, name)
+
+
+class AskedList(list):
+    def __iter__(self):
+        Asked.log.append("iter")
+        return super().__iter__()
+
+
+class AskedDict(dict):
+    def values(self):
+        Asked.log.append("values")
+        return super().values()
+
+
+@differential(lambda: (functools.lru_cache(lambda n: n * 2), (Asked(), AskedList([1]), AskedDict(a=1)), torch.ones(2)))
+def test_objects_are_not_asked_where_a_function_must_be_pure(remembered, given, x):
+    Asked.log.clear()
+    made, (one, items, table) = Asked(), given
+    n = made.n + one.n + len(items) + len(table)
+    return remembered(n), list(Asked.log), x + n

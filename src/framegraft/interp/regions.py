@@ -8,6 +8,7 @@ from typing import Any
 
 from ..bytecode.flow import live_locals
 from ..model.value import VariableTracker
+from .frame import InstructionTranslator
 
 
 @contextlib.contextmanager
@@ -49,15 +50,17 @@ def reachable(roots: list[Any], known: dict[int, VariableTracker] | None = None)
     found = {} if known is None else known
     todo = list(roots)
     while todo:
-        value = todo.pop()
-        if isinstance(value, VariableTracker):
+        value = todo.pop()  # it may be one of the program's objects, of which nothing is asked
+        if issubclass(type(value), VariableTracker):
             if id(value) not in found:
                 found[id(value)] = value
                 todo += [getattr(value, slot, None) for cls in type(value).__mro__ for slot in cls.__dict__.get("__slots__", ())]
-        elif isinstance(value, (list, tuple)):
-            todo += value
-        elif isinstance(value, dict):
-            todo += value.values()
-        elif hasattr(value, "stack") and hasattr(value, "locals"):  # a frame
+        elif issubclass(type(value), list):
+            todo += list.__iter__(value)
+        elif issubclass(type(value), tuple):
+            todo += tuple.__iter__(value)
+        elif issubclass(type(value), dict):
+            todo += dict.values(value)
+        elif type(value) is InstructionTranslator:
             todo += [value.stack, value.locals, value.cells]
     return found

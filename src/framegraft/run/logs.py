@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+import torch
+
 from .. import events, log
 from ..bytecode.encode import in_order
 from ..errors import Unsupported, source_line
@@ -56,7 +58,7 @@ class Logs(events.Listener):
 def _sizes(graph: Any) -> list[str]:
     """A line for each value of a graph that has a shape."""
     values = [(node.name, node.meta.get("example_value")) for node in graph.nodes]
-    return [f"{name}: {tuple(value.shape)}" for name, value in values if hasattr(value, "shape")]
+    return [f"{name}: {tuple(value.shape)}" for name, value in values if issubclass(type(value), torch.Tensor)]
 
 
 def _log_code(code: CodeType, new_code: CodeType) -> None:
