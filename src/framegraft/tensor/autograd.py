@@ -69,7 +69,7 @@ def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "autograd.Function.apply with keywords or without a class")
     inputs = [realize(a, tx.state) for a in args[1:]]
     given = FunctionArguments(tx, inputs)
-    check_changes(tx.state, f"{cls.__name__}.apply", [cls, *given.build([None] * len(given.values))])
+    check_changes(tx.state, f"{cls.__name__}.apply", [cls, *given.build([0] * len(given.values))])
     shared = _shared(tx.state, inputs)
     kept = _rehearse(tx, args[0], cls, inputs)
     if any(id(value) in kept for value in shared):
