@@ -326,7 +326,7 @@ def allow_in_graph(fn: Any) -> Any:
     """Put calls of ``fn`` into the graph as one node, without looking inside. ``fn`` must be pure on tensors."""
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
-    handles(fn)(lambda tx, args, kwargs: _inside().run_node(tx, "call_function", fn, args, kwargs))
+    handles(fn)(lambda tx, args, kwargs: _inside().call_in_graph(tx, fn, args, kwargs))
     return fn
 
 

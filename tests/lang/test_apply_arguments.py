@@ -147,3 +147,13 @@ def test_tuples_that_are_parameters(x, pair, own):
 @differential(leaf)
 def test_other_classes_of_containers(x):
     return Told.apply(x, Own((1, 2))), Told.apply(x, collections.OrderedDict(a=1))
+
+
+@framegraft.allow_in_graph
+def allowed(x, value, *more):
+    return x * (2 if type(value) is torch.Size or value is Number.HIGH else 3)
+
+
+@differential(leaf, graphs=1)
+def test_of_functions_that_are_allowed_in_graphs(x):
+    return allowed(x, x.shape), allowed(x, Number.HIGH), allowed(x, Number.LOW, x.shape), allowed(x, tuple(x.shape))

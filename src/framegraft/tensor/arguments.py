@@ -1,5 +1,5 @@
-"""Functions, and others of which a graph's code cannot tell the type, as arguments of ``autograd.Function.apply``: how the graph
-makes them anew in each call.
+"""Functions, and others of which a graph's code cannot tell the type, as arguments of the program's own functions that a graph calls
+(``autograd.Function.apply``, ``framegraft.allow_in_graph``): how the graph makes them anew in each call.
 
 One from outside that is the same in each call is passed as it is. Others are copies: the same code, with what the variables around
 it hold now, tensors among that as inputs of the node. Nobody can tell a copy while ``forward`` runs. One that is kept for the
@@ -39,6 +39,7 @@ from ..model.value import (
     VariableTracker,
 )
 from . import steady
+from .running import run_node
 
 _AS_THEY_ARE = (types.FunctionType, types.BuiltinFunctionType, type)
 
@@ -87,6 +88,21 @@ class FunctionArguments:
     def build(self, values: Sequence[Any]) -> list[Any]:
         made: dict[int, Any] = {}
         return [recipe(values, made) for recipe in self.recipes]
+
+    def takes_back(self, fn: Any) -> Any:
+        """A function for a node, which calls ``fn`` with the arguments in their places; ``fn`` itself where there is nothing to make."""
+        places, count = self.places, len(self.others)
+        if not places:
+            return fn
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            arguments = list(args[:count])
+            for place, made in zip(places, self.build(args[count:]), strict=True):
+                arguments.insert(place, made)
+            return fn(*arguments, **kwargs)
+
+        call.__name__ = call.__qualname__ = getattr(fn, "__name__", "call")
+        return call
 
     def check_kept(self, kept: dict[int, VariableTracker]) -> None:
         """Break where ``forward`` keeps a copy that differs from the original, or will."""
@@ -172,6 +188,14 @@ class FunctionArguments:
     def inside(self, cell: Any) -> Recipe | None:
         assert isinstance(cell, CellVariable)
         return self.recipe(cell.contents) if isinstance(cell.contents, VariableTracker) else None
+
+
+def call_in_graph(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    """One node that calls ``fn``, a function of the program's, with what the program passes."""
+    given = FunctionArguments(tx, [realize(a, tx.state) for a in args])
+    if any(map(given.is_made, kwargs.values())):
+        raise GraphBreak("untraceable_call", f"{getattr(fn, '__name__', fn)} with a keyword argument that a graph's code cannot spell")
+    return run_node(tx, "call_function", given.takes_back(fn), [*given.others, *given.values], kwargs)
 
 
 def _is_function(tracker: VariableTracker) -> bool:
