@@ -123,7 +123,7 @@ class FunctionArguments:
             return lambda values, made: values[place]
         if isinstance(tracker, (TupleVariable, ListVariable)):
             return self.sequence(tracker, tracker.python_type(), tracker.items)
-        if _is_made_tuple(tracker):
+        if isinstance(tracker, ObjectVariable) and isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
             return self.sequence(tracker, tracker.cls, tracker.payload.items)
         if isinstance(tracker, DictVariable) and tracker.source is None and tracker.cls is dict:
             entries = {key: self.recipe(item) for key, (_, item) in tracker.items.items()}
