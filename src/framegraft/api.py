@@ -279,14 +279,23 @@ class _Disable(_Mode):
         return disable(fn)
 
 
-def disable(fn: Any = None) -> Any:
-    """Keep ``fn``, and all that it calls, out of every capture; without ``fn`` a context manager."""
+def disable(fn: Any = None, recursive: bool = True) -> Any:
+    """Keep ``fn``, and all that it calls, out of every capture; without ``fn`` a context manager, and a decorator.
+
+    recursive: with False, what ``fn`` calls is captured as if it was called from outside. ``fn`` must be a Python function then.
+    """
     if fn is None:
-        return _Disable(2)
+        return _Disable(2) if recursive else functools.partial(disable, recursive=False)
     if isinstance(fn, _native.CompiledFunction):
         fn = fn.fn
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
+    if not recursive:
+        if not isinstance(fn, types.FunctionType):
+            raise TypeError(f"fn must be a Python function where recursive is False, not a {type(fn).__name__}")
+        _native.set_skip(fn.__code__, True)
+        fn._framegraft_disabled = True  # type: ignore[attr-defined]
+        return fn
 
     @functools.wraps(fn)
     def disabled(*args: Any, **kwargs: Any) -> Any:
@@ -326,7 +335,7 @@ def allow_in_graph(fn: Any) -> Any:
     """Put calls of ``fn`` into the graph as one node, without looking inside. ``fn`` must be pure on tensors."""
     if not callable(fn):
         raise TypeError(f"fn must be callable, not a {type(fn).__name__}")
-    handles(fn)(lambda tx, args, kwargs: _inside().run_node(tx, "call_function", fn, args, kwargs))
+    handles(fn)(lambda tx, args, kwargs: _inside().call_in_graph(tx, fn, args, kwargs))
     return fn
 
 

@@ -16,7 +16,7 @@ from .run import skip
 from .run.convert import convert
 from .semantics import calls, instances
 from .semantics.wrapping import need_constant_deep, wrap_constant
-from .tensor.running import run_node
+from .tensor.arguments import call_in_graph
 
 
 def _inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
@@ -58,4 +58,4 @@ skip.TRACED.add(_WrappedCall.__call__.__code__)
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
 HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
 
-__all__ = ["convert", "evaluated", "run_node"]
+__all__ = ["call_in_graph", "convert", "evaluated"]

@@ -216,6 +216,34 @@ def test_disable(counter, x):
         strict(x)
 
 
+def test_disable_of_the_function_alone(counter, x):
+    def inner(v):
+        return v.sin() * 2 if framegraft.is_compiling() else v * 1000
+
+    @framegraft.disable(recursive=False)
+    def opaque(v):
+        assert not framegraft.is_compiling()
+        return inner(v) + 1
+
+    class Holder:
+        @framegraft.disable(recursive=False)
+        def method(self, v):
+            return opaque(v) * 2
+
+    def f(v):
+        return Holder().method(v + 1) + 1
+
+    expected = ((x + 1).sin() * 2 + 1) * 2 + 1
+    c = framegraft.compile(f, backend=counter)
+    assert torch.equal(c(x), expected) and torch.equal(c(x), expected)
+    assert counter.frame_count == 3  # before, inner and behind
+    with pytest.raises(framegraft.exc.Unsupported):
+        framegraft.compile(f, backend=counter, fullgraph=True)(x)
+    assert framegraft.disable(opaque, recursive=False) is opaque
+    with pytest.raises(TypeError, match="Python function"):
+        framegraft.disable(torch.nn.ReLU(), recursive=False)
+
+
 def test_is_compiling(counter, x):
     def f(v):
         return v + (1 if framegraft.is_compiling() else 2) + (10 if torch.compiler.is_compiling() else 20)

@@ -117,3 +117,21 @@ def test_symbols_of_sizes_are_found_among_the_inputs():
         (got, *rest), (expected, *others) = compiled(x, n), f(x, n)
         assert torch.equal(got, expected) and rest == others
     assert all(seen)
+
+
+def test_whole_number_to_the_power_of_a_size():
+    """int ** SymInt (torch/__init__.py: SymInt.__rpow__), as long as it has 64 bits; others are captured for each size."""
+    assert shapes_of(lambda x: (x * 2 ** x.shape[0], 3 ** x.shape[0], x.new_ones(pow(2, x.shape[0] // 2))), range(3, 8)) <= 2
+    assert shapes_of(lambda x: (2 ** (x.shape[0] - 1), x.shape[0], (-2) ** x.shape[0], 0 ** x.shape[0], True ** x.shape[0]), range(3, 6)) == 3
+    assert shapes_of(lambda x: (x + 1, 2 ** x.shape[0], 10 ** x.shape[0]), (3, 5, 17, 18, 40, 63, 70)) == 6
+
+
+def shapes_of(fn, sizes):
+    """How many captures calls with tensors of these sizes take, each with what eager mode gives, type and value."""
+    compiled, counts = framegraft.compile(fn, backend="eager"), 0
+    for size in sizes:
+        x = torch.arange(float(size))
+        got, expected = compiled(x), fn(x)
+        assert all(type(g) is type(e) and (torch.equal(g, e) if isinstance(e, torch.Tensor) else g == e) for g, e in zip(got, expected, strict=True))
+        counts = len(framegraft._debug_get_cache_entry_list(fn))
+    return counts

@@ -1,33 +1,45 @@
-"""Functions as arguments of ``autograd.Function.apply``: how the graph makes them anew in each call.
+"""Functions, and others of which a graph's code cannot tell the type, as arguments of the program's own functions that a graph calls
+(``autograd.Function.apply``, ``framegraft.allow_in_graph``): how the graph makes them anew in each call.
 
 One from outside that is the same in each call is passed as it is. Others are copies: the same code, with what the variables around
 it hold now, tensors among that as inputs of the node. Nobody can tell a copy while ``forward`` runs. One that is kept for the
 backward pass must be a function that the trace has made, held by nobody else, whose variables are stored no more.
+
+FX writes a torch.Size and a named tuple as a plain tuple, and the member of an IntEnum as a number: these are made anew, too, or, as an
+enumeration's members, are the very objects.
 """
 
 from __future__ import annotations
 
+import enum
 import types
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import torch
 
 from ..errors import GraphBreak
 from ..interp.regions import needed_trackers
 from ..interp.state import realize
 from ..model.source import Source
 from ..model.value import (
+    MISSING,
     CellVariable,
     ChangingVariable,
     ConstantVariable,
+    DictVariable,
     FunctionVariable,
     LazyVariable,
+    ListVariable,
     ObjectVariable,
+    SizeVariable,
     SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
 )
 from . import steady
+from .running import run_node
 
 _AS_THEY_ARE = (types.FunctionType, types.BuiltinFunctionType, type)
 
@@ -51,20 +63,46 @@ def _names(fn: types.FunctionType) -> tuple:
 
 
 class FunctionArguments:
-    """The functions among ``inputs``: their ``places``, the ``others``, and the tensors and numbers, ``values``, that making them takes."""
+    """What the node has to make of ``inputs``: their ``places``, the ``others``, and the tensors and numbers, ``values``, that it takes."""
 
     def __init__(self, tx: Any, inputs: list) -> None:
         self.tx = tx
         self.values: list[VariableTracker] = []
         self.copies: dict[int, VariableTracker] = {}
-        self.places = [i for i, a in enumerate(inputs) if _is_function(a)]
-        self.others = [a for a in inputs if not _is_function(a)]
+        self.places = [i for i, a in enumerate(inputs) if self.is_made(a)]
+        self.others = [a for i, a in enumerate(inputs) if i not in self.places]
         self.recipes = [self.recipe(inputs[i]) for i in self.places]
         self.needed = needed_trackers(tx.state) if self.copies else {}
+
+    def is_made(self, tracker: VariableTracker) -> bool:
+        """Whether FX would hand over something else, or nothing at all, where it is an argument of the node."""
+        tracker = realize(tracker, self.tx.state)
+        if isinstance(tracker, ConstantVariable):
+            return _holds_size(tracker.value)
+        if isinstance(tracker, SizeVariable) or _is_function(tracker) or _is_made_tuple(tracker):
+            return True
+        if isinstance(tracker, (ListVariable, TupleVariable)):
+            return any(map(self.is_made, tracker.items))
+        return isinstance(tracker, DictVariable) and any(self.is_made(item) for _, item in tracker.items.values())
 
     def build(self, values: Sequence[Any]) -> list[Any]:
         made: dict[int, Any] = {}
         return [recipe(values, made) for recipe in self.recipes]
+
+    def takes_back(self, fn: Any) -> Any:
+        """A function for a node, which calls ``fn`` with the arguments in their places; ``fn`` itself where there is nothing to make."""
+        places, count = self.places, len(self.others)
+        if not places:
+            return fn
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            arguments = list(args[:count])
+            for place, made in zip(places, self.build(args[count:]), strict=True):
+                arguments.insert(place, made)
+            return fn(*arguments, **kwargs)
+
+        call.__name__ = call.__qualname__ = getattr(fn, "__name__", "call")
+        return call
 
     def check_kept(self, kept: dict[int, VariableTracker]) -> None:
         """Break where ``forward`` keeps a copy that differs from the original, or will."""
@@ -83,14 +121,27 @@ class FunctionArguments:
             place = len(self.values)
             self.values.append(tracker)
             return lambda values, made: values[place]
-        if type(tracker) is TupleVariable:
-            items = [self.recipe(i) for i in tracker.items]
-            return lambda values, made: tuple([item(values, made) for item in items])
+        if isinstance(tracker, (TupleVariable, ListVariable)):
+            return self.sequence(tracker, tracker.python_type(), tracker.items)
+        if isinstance(tracker, ObjectVariable) and isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
+            return self.sequence(tracker, tracker.cls, tracker.payload.items)
+        if isinstance(tracker, DictVariable) and tracker.source is None and tracker.cls is dict:
+            entries = {key: self.recipe(item) for key, (_, item) in tracker.items.items()}
+            return lambda values, made: {key: item(values, made) for key, item in entries.items()}
         if isinstance(tracker, FunctionVariable):
             return self.copy(tracker)
         if _is_function(tracker):
             return self.from_outside(tracker)
         raise _refusal(f"with a {tracker.python_type().__name__} in a variable around it")
+
+    def sequence(self, tracker: VariableTracker, cls: Any, items: list[VariableTracker]) -> Recipe:
+        recipes = [self.recipe(item) for item in items]
+        if cls in (tuple, list, torch.Size):
+            return lambda values, made: cls([item(values, made) for item in recipes])
+        odd = id(cls) in self.tx.state.stand_ins or hasattr(cls, "n_sequence_fields")  # the latter is a struct sequence of C's
+        if odd or not isinstance(tracker, ObjectVariable) or tracker.attrs or tracker.namespace is not None:
+            raise GraphBreak("untraceable_call", f"a {cls.__name__} as an argument of autograd.Function.apply")
+        return lambda values, made: tuple.__new__(cls, [item(values, made) for item in recipes])
 
     def from_outside(self, fn: Any) -> Recipe:
         value, guards = fn.value, self.tx.state.guards
@@ -139,8 +190,28 @@ class FunctionArguments:
         return self.recipe(cell.contents) if isinstance(cell.contents, VariableTracker) else None
 
 
+def call_in_graph(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    """One node that calls ``fn``, a function of the program's, with what the program passes."""
+    given = FunctionArguments(tx, [realize(a, tx.state) for a in args])
+    if any(map(given.is_made, kwargs.values())):
+        raise GraphBreak("untraceable_call", f"{getattr(fn, '__name__', fn)} with a keyword argument that a graph's code cannot spell")
+    return run_node(tx, "call_function", given.takes_back(fn), [*given.others, *given.values], kwargs)
+
+
 def _is_function(tracker: VariableTracker) -> bool:
-    return isinstance(tracker, FunctionVariable) or isinstance(tracker, ObjectVariable) and type(tracker.value) in _AS_THEY_ARE
+    """Or a class, or the member of an enumeration."""
+    if isinstance(tracker, ObjectVariable):
+        return type(tracker.value) in _AS_THEY_ARE or issubclass(type(tracker.value), enum.Enum)
+    return isinstance(tracker, FunctionVariable)
+
+
+def _is_made_tuple(tracker: VariableTracker) -> bool:
+    """An instance of a class of tuples, made in the trace."""
+    return isinstance(tracker, ObjectVariable) and isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING
+
+
+def _holds_size(value: Any) -> bool:
+    return type(value) is torch.Size or type(value) is tuple and any(map(_holds_size, value))
 
 
 def _refusal(what: str) -> GraphBreak:

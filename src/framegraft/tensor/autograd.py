@@ -69,7 +69,7 @@ def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "autograd.Function.apply with keywords or without a class")
     inputs = [realize(a, tx.state) for a in args[1:]]
     given = FunctionArguments(tx, inputs)
-    check_changes(tx.state, f"{cls.__name__}.apply", [cls, *given.build([None] * len(given.values))])
+    check_changes(tx.state, f"{cls.__name__}.apply", [cls, *given.build([0] * len(given.values))])
     shared = _shared(tx.state, inputs)
     kept = _rehearse(tx, args[0], cls, inputs)
     if any(id(value) in kept for value in shared):
@@ -80,16 +80,12 @@ def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 def _target(cls: Any, given: FunctionArguments) -> Any:
     """A plain function for the node: FX prints a bound ``apply`` as if it were torch's own. It puts the functions in their places."""
-    places, count = given.places, len(given.others)
 
     def apply(*args: Any) -> Any:
-        arguments = list(args[:count])
-        for place, made in zip(places, given.build(args[count:]), strict=True):
-            arguments.insert(place, made)
-        return function_apply(cls, *arguments)  # ``cls.apply`` may be the program's, which has called torch's
+        return function_apply(cls, *args)  # ``cls.apply`` may be the program's, which has called torch's
 
     apply.__name__ = apply.__qualname__ = f"{cls.__name__}_apply"
-    return apply
+    return given.takes_back(apply)
 
 
 def _shared(state: Any, inputs: list) -> list[VariableTracker]:

@@ -3,20 +3,30 @@
 AOTAutograd's partitioner reads the marks (``node.meta["recompute"]``); a backend that runs the graph as it is keeps what the
 region computed. Where the region cannot be traced, the call runs in eager mode with all that it calls: forward and
 recomputation must be the same operations.
+
+Eager mode runs the function itself once more in the backward pass (torch/utils/checkpoint.py: _CheckpointFrame.recompute_fn), up to
+the last tensor that it wants. What the function changes is changed twice then, statistics of a batch norm among that, and without
+``preserve_rng_state`` other random numbers are drawn. A graph cannot do that, so such a region runs in eager mode, too.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
+import torch
 import torch.utils.checkpoint
 from torch.utils.checkpoint import CheckpointPolicy
 
 from ..errors import GraphBreak
+from ..interp.regions import pure
+from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import ConstantVariable, VariableTracker
 from ..semantics import calls
+from . import steady
 
 _regions = itertools.count()
 # Keywords of checkpoint() itself; others go to the function. Those without effect on what is computed may have any value.
@@ -30,12 +40,17 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant other than False")
     if "context_fn" in kwargs:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with a context_fn")
+    same_numbers = kwargs.get("preserve_rng_state")
     for name in _HARMLESS:
         if not isinstance(kwargs.pop(name, None), (ConstantVariable, type(None))):
             raise GraphBreak("untraceable_call", f"torch.utils.checkpoint with {name} of something other than a constant")
+    fn = realize(args[0], tx.state)
+    if torch.is_grad_enabled() and steady.may_be_stored_later(tx, fn):
+        raise GraphBreak("untraceable_call", "torch.utils.checkpoint of a function whose variables may change before it runs again")
     graph = tx.state.graph.graph
     before = next(iter(reversed(graph.nodes)), None)
-    result = calls.call(tx, args[0], args[1:], kwargs)
+    with _run_twice(tx.state, same_numbers is None or bool(same_numbers.value)):
+        result = calls.call(tx, fn, args[1:], kwargs)
     region = next(_regions)
     node = next(iter(reversed(graph.nodes)), None)
     while node is not None and node is not before and node.op != "root":
@@ -44,3 +59,25 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
             node.meta["ac_graph_id"] = region
         node = node.prev
     return result
+
+
+@contextlib.contextmanager
+def _run_twice(state: Any, same_numbers: bool) -> Iterator[None]:
+    """Break where a second run of the region would change something, or give something else. In ``no_grad`` mode there is none."""
+    if not torch.is_grad_enabled():
+        yield
+        return
+    graph, mode = state.graph, state.graph.mode
+    older = graph.snapshot()
+    before = mode.random, mode.written
+    mode.random, mode.written = False, {}
+    try:
+        with pure(state, "torch.utils.checkpoint"):
+            yield
+        if graph.changed_since(older):
+            raise GraphBreak("unsupported_mutation", "torch.utils.checkpoint of what changes a tensor that it did not make")
+        if mode.random and not same_numbers:
+            raise GraphBreak("random_call", "torch.utils.checkpoint of what draws random numbers, without preserve_rng_state")
+    finally:
+        mode.random |= before[0]
+        mode.written |= before[1]

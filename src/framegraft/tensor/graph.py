@@ -191,6 +191,20 @@ class OutputGraph:
         written = self.mode.written
         return any(self._is_changed(*pair) or written and pair[0].untyped_storage()._cdata in written for pair in self._versions)
 
+    def snapshot(self) -> tuple[list[tuple[Any, int]], int]:
+        """The tensors that there are, with their versions, and how many inputs: for ``changed_since``."""
+        nodes, body = list(self.root.nodes), self.body
+        while body is not None:
+            nodes += body.graph.nodes
+            body = body.parent
+        values = [n.meta.get("example_value") for n in nodes]
+        return [(v, v._version) for v in values if isinstance(v, torch.Tensor) and not v.is_inference()], len(self._versions)
+
+    def changed_since(self, older: tuple[list[tuple[Any, int]], int]) -> bool:
+        """Whether an operation has changed a tensor that was there, or came from outside since; ``mode.written`` was empty then."""
+        values, written = [*older[0], *self._versions[older[1] :]], self.mode.written
+        return any(self._is_changed(*pair) or written and pair[0].untyped_storage()._cdata in written for pair in values)
+
     def unrepeatable(self) -> str:
         """Why the graph does not give the same when it runs again on the same inputs; empty if it does."""
         if self.mode.random:

@@ -24,6 +24,7 @@ from ..model.value import (
     CellVariable,
     ConstantVariable,
     FunctionVariable,
+    LazyVariable,
     ObjectVariable,
     SymbolicVariable,
     TensorVariable,
@@ -55,6 +56,15 @@ def is_steady(tx: Any, fn: VariableTracker) -> bool:
 def holds_what_stays(tx: Any, fn: FunctionVariable) -> bool:
     """Whether the variables around a function of the trace are stored no more, and hold nothing that can change."""
     return _Walk(tx, looks_around=True).function(fn)
+
+
+def may_be_stored_later(tx: Any, fn: VariableTracker) -> bool:
+    """Whether the frames of the trace may store a variable around a function anew behind the current call."""
+    cells = fn.closure if isinstance(fn, FunctionVariable) else []
+    if isinstance(fn, ObjectVariable) and fn.source is not None and type(fn.value) is types.FunctionType:
+        source = fn.source.child("FCLOSURE")  # behind a break, the trace meets a function of its own as one from outside
+        cells = [realize(LazyVariable(cell, source.child("ITEM", i)), tx.state) for i, cell in enumerate(fn.value.__closure__ or ())]
+    return any(isinstance(cell, CellVariable) and _Walk(tx).is_stored_later(cell) for cell in cells)
 
 
 class _Walk:

@@ -103,7 +103,8 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
         if fn in _EXTREMES:
             return None if floats or len(values) < 2 else _result(functools.reduce(target, values), None)
         result = target(*values)
-        if CLASSES.get(type(result)) in (int, float) and (floats or type(result) is torch.SymFloat or fn in _BITS):
+        opaque = floats or type(result) is torch.SymFloat or fn in _BITS or fn is operator.pow and type(values[1]) is not int
+        if opaque and CLASSES.get(type(result)) in (int, float):
             return symbols.derived_number(fn, target, args, result)
     except _data_dependent() as error:
         raise GraphBreak("tensor_item", f"{getattr(fn, '__name__', fn)} of a number that the data decides: {asked(error)}") from None
@@ -126,6 +127,8 @@ def _is_defined(fn: Any, values: list) -> bool:
             if type(exponent) is int:
                 return 0 <= exponent <= 64
             return type(exponent) is float and abs(exponent) <= 16 and _within(base, 1, 1 << 53)
+        if type(base) is int:  # whole numbers of 64 bits; FX would write (-2) ** n as -2 ** n
+            return base > 1 and type(exponent) is torch.SymInt and _within(exponent, 0, int(63 / math.log2(base)))
         return type(base) in (float, torch.SymFloat) and all(
             bool(v) for v in (base > 1e-18, base < 1e18, exponent >= -16, exponent <= 16))  # no OverflowError
     if fn in _BITS and any(type(v) is float or type(v) is torch.SymFloat for v in values):
