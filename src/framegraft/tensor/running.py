@@ -29,7 +29,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import making, members
-from . import indexing, numpy, symbolic, whole
+from . import indexing, numpy, subclasses, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .modes import note_modes
 
@@ -56,6 +56,8 @@ class Unwrapper:
     def both(self, tracker: VariableTracker) -> tuple[Any, Any]:
         tracker = realize(tracker, self.tx.state)
         if isinstance(tracker, TensorVariable):
+            if self.tx.state.overriding and not self.tx.state.overrides_off and subclasses.is_live(tracker.cls):
+                raise GraphBreak("input_subclass", f"an operation that {tracker.cls.__name__}.__torch_function__ may not have seen")
             self.by_fake[id(tracker.fake)] = tracker
             self.saw_tensor = True
             return tracker.node, tracker.fake
