@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.overrides import TorchFunctionMode
 
 import framegraft
 
@@ -428,3 +429,129 @@ def test_switched_off_at_the_call():
         with torch._C.DisableTorchFunctionSubclass():
             assert type(compiled(t)) is torch.Tensor
         assert type(compiled(t)) is Doubling
+
+
+class Multiplying(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.add:
+            return torch.mul(*args, **(kwargs or {}))
+        return func(*args, **(kwargs or {}))
+
+
+class Watching(TorchFunctionMode):
+    def __init__(self):
+        super().__init__()
+        self.log = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.log.append((func.__name__, [t.__name__ for t in types], len(args), sorted(kwargs or {})))
+        return func(*args, **(kwargs or {}))
+
+
+@differential(graphs=1)
+def test_modes(x):
+    with Multiplying():
+        y = torch.add(x, 3)
+    return y, torch.add(x, 3)
+
+
+@differential(graphs=1)
+def test_what_modes_see(x):
+    with Watching() as mode:
+        y = x + 1, 1 - x, x[0], F.relu(x), F.dropout(x, 0.0), torch.cat([x, x]), x.sum(dim=0), [e for e in x]
+        z = x.shape, x.dtype, len(x), x.size(0), x.dim(), torch.numel(x), x.requires_grad, isinstance(x, torch.Tensor)
+        w = torch.ones(3) * x, torch.tensor([1.0, 2.0]), torch.zeros_like(x), torch.arange(3), x.new_zeros(2)
+        x[0] = 3
+        x.add_(1)
+    return x + 1, y, z, w, mode.log
+
+
+@differential(lambda: (torch.ones(2, 4),), graphs=1)
+def test_modes_around_modules(x):
+    with Watching() as mode:
+        y = LINEAR(x)
+    return y, mode.log
+
+
+@differential(graphs=1)
+def test_modes_inside_of_modes(x):
+    with Watching() as outer, Multiplying(), Watching() as inner:
+        y = torch.add(x, 3) + torch.zeros(3)
+    return y, outer.log, inner.log
+
+
+@differential(lambda: (make(Logging), make(Doubling)), graphs=1)
+def test_modes_and_classes(t, u):
+    with Watching() as mode:
+        y = t + 1, u * 2, t + u
+        with torch._C.DisableTorchFunctionSubclass():
+            z = t + 1
+    return y, z, mode.log, LOG
+
+
+@differential()
+def test_modes_around_breaks(x):
+    with Watching() as mode:
+        y = x + 1
+        print("inside")
+        z = y.sum().item()
+    return y, z, mode.log
+
+
+@differential(graphs=1)
+def test_modes_left_by_an_exception(x):
+    mode = Watching()
+    try:
+        with mode:
+            y = x + 1
+            raise ValueError
+    except ValueError:
+        pass
+    return y, x + 1, mode.log
+
+
+@differential()
+def test_modes_and_switches(x):
+    with Watching() as mode:
+        with torch.no_grad():
+            y = x + 1
+        z = torch.is_grad_enabled(), torch.get_default_dtype()
+    with torch.device("cpu"), Watching() as other:
+        w = torch.ones(2)
+    return y, z, w, mode.log, other.log
+
+
+@differential()
+def test_modes_that_say_nothing(x):
+    class Silent(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    y = x + 1
+    try:
+        with Silent():
+            return y, x + 1
+    except TypeError as error:
+        return y, type(error)
+
+
+OUTER = Watching()
+
+
+@differential()
+def test_modes_from_outside(x):
+    OUTER.log.clear()
+    with OUTER:
+        y = x + 1
+    return y, OUTER.log
+
+
+def test_modes_around_the_call():
+    compiled = framegraft.compile(lambda x: x + 1, backend="eager")
+    x = torch.ones(2)
+    for _ in range(2):
+        assert compiled(x).tolist() == [2, 2]
+        with Watching() as mode:
+            y = compiled(x)
+        assert y.tolist() == [2, 2]
+        assert [entry[0] for entry in mode.log] == ["add"]

@@ -83,4 +83,4 @@ def _answers_for_itself(tx: Any, tracker: VariableTracker) -> bool:
          torch.overrides.has_torch_function_variadic, torch._C._has_torch_function, torch._C._has_torch_function_unary,
          torch._C._has_torch_function_variadic)
 def has_torch_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return constant(any(_answers_for_itself(tx, a) for a in args))
+    return constant(bool(tx.state.function_modes) or any(_answers_for_itself(tx, a) for a in args))

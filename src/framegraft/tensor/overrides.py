@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 import torch.overrides as torch_overrides
+from torch.utils._device import DeviceContext
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize
@@ -33,7 +34,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import calls, lookup
+from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import complete, get_iter, unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
 from . import subclasses, torchops
@@ -49,7 +50,8 @@ _DEFAULT: Any = torch.Tensor.__torch_function__.__func__  # type: ignore[attr-de
 # Torch's functions that look at nothing but the class of a tensor.
 _BLIND = frozenset(map(id, (_DEFAULT, torch.is_tensor, torch.is_storage, torch_overrides.has_torch_function,
                             torch_overrides.has_torch_function_unary, torch_overrides.has_torch_function_variadic,
-                            _C._has_torch_function, _C._has_torch_function_unary, _C._has_torch_function_variadic)))
+                            _C._has_torch_function, _C._has_torch_function_unary, _C._has_torch_function_variadic,
+                            _C._push_on_torch_function_stack, _C._pop_torch_function_stack, _C.DisableTorchFunctionSubclass)))
 
 
 def _overridable() -> dict[int, Any]:
@@ -62,6 +64,17 @@ def _overridable() -> dict[int, Any]:
 # -- what torch would ask
 
 
+class _ProbeMode(torch_overrides.TorchFunctionMode):
+    """Stands for the innermost mode."""
+
+    def __init__(self, probes: _Probes) -> None:
+        super().__init__()
+        self.probes = probes
+
+    def __torch_function__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.probes.write(None, args, kwargs)
+
+
 class _Probes:
     """Probes for the arguments of one call, and what they have written down: (class, arguments, keyword arguments)."""
 
@@ -69,7 +82,7 @@ class _Probes:
         self.tx = tx
         self.known: dict[int, tuple[Any, VariableTracker]] = {}
         self.classes: dict[type, type] = {}  # class of the program -> class of its probes
-        self.seen: list[tuple[type, tuple, dict]] = []
+        self.seen: list[tuple[type | None, tuple, dict]] = []  # None: the mode
         self.turn = 0  # how many of them answer NotImplemented, before one answers with a mark
 
     def make_classes(self, classes: list[type]) -> None:
@@ -81,11 +94,11 @@ class _Probes:
             self.classes[cls] = type(cls.__name__, tuple(bases) or (torch.Tensor,), {"__torch_function__": self._writing(cls)})
 
     def _writing(self, cls: type) -> Any:
-        def write(_: type, *args: Any, **kwargs: Any) -> Any:
-            self.seen.append((cls, args, kwargs))
-            return _ANSWER if len(self.seen) > self.turn else NotImplemented
+        return classmethod(lambda _, *args, **kwargs: self.write(cls, args, kwargs))
 
-        return classmethod(write)
+    def write(self, cls: type | None, args: tuple, kwargs: dict) -> Any:
+        self.seen.append((cls, args, kwargs))
+        return _ANSWER if len(self.seen) > self.turn else NotImplemented
 
     def probe(self, tracker: VariableTracker) -> Any:
         """What stands for a tracker; the same for the same one, for an argument may be given twice."""
@@ -156,7 +169,7 @@ def _live_classes(tx: Any, trackers: Any) -> list[type]:
 _ANSWER: Any = object()
 
 
-def _asked(tx: Any, run: Callable[..., Any], classes: list[type], args: list, kwargs: dict) -> Iterator[tuple[type, list, dict]]:
+def _asked(tx: Any, run: Callable[..., Any], classes: list[type], args: list, kwargs: dict) -> Iterator[tuple[type | None, list, dict]]:
     """What torch asks for ``run(*args, **kwargs)``, in turn, while the answer is NotImplemented: (class, arguments, keyword arguments).
 
     Nothing where it does not ask, or goes on with the answer: then the call is more than what a class is asked.
@@ -167,7 +180,8 @@ def _asked(tx: Any, run: Callable[..., Any], classes: list[type], args: list, kw
     for turn in range(_MOST_TURNS):
         probes.seen.clear()
         probes.turn = turn
-        with _C._EnableTorchFunction():
+        mode = _ProbeMode(probes) if tx.state.function_modes else contextlib.nullcontext()
+        with _C.DisableTorchFunctionSubclass() if tx.state.overrides_off else _C._EnableTorchFunction(), mode:
             try:
                 result = run(*given, **named)
             except Exception:  # a TypeError: all have answered NotImplemented
@@ -187,16 +201,30 @@ def _ask_and_answer(tx: Any, fn: Any, classes: list[type], args: list, kwargs: d
     if tx.state.graph.body is not None:
         raise GraphBreak("input_subclass", "a tensor with a __torch_function__ in a function that torch calls")
     for cls, seen, words in _asked(tx, fn, classes, args, kwargs):
-        found = lookup.mro_lookup(tx, cls, "__torch_function__")
-        if type(found) is not classmethod:
-            raise GraphBreak("input_subclass", f"{cls.__name__}.__torch_function__, which is no class method")
         try:
-            given = realize(calls.call(tx, wrap_pinned(tx, found.__func__), [wrap_pinned(tx, cls), *seen], words), tx.state)
+            given = realize(_of_mode(tx, seen, words) if cls is None else _of_class(tx, cls, seen, words), tx.state)
         except UserRaise:  # which operators take for NotImplemented, where it is a TypeError
-            raise GraphBreak("raised_exception", f"from {cls.__name__}.__torch_function__") from None
+            raise GraphBreak("raised_exception", "from __torch_function__") from None
         if not isinstance(given, ConstantVariable) or given.value is not NotImplemented:
-            return given
-    raise GraphBreak("input_subclass", f"{getattr(fn, '__name__', fn)}, about which {classes[0].__name__} is not asked, or says nothing")
+            return NONE if fn is torch.Tensor.__setitem__ else given
+    raise GraphBreak("input_subclass", f"{getattr(fn, '__name__', fn)}, about which no __torch_function__ is asked, or says anything")
+
+
+def _of_class(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    found = lookup.mro_lookup(tx, cls, "__torch_function__")
+    if type(found) is not classmethod:
+        raise GraphBreak("input_subclass", f"{cls.__name__}.__torch_function__, which is no class method")
+    return calls.call(tx, wrap_pinned(tx, found.__func__), [wrap_pinned(tx, cls), *args], kwargs)
+
+
+def _of_mode(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """The innermost mode is left while it answers (torch.overrides._pop_mode_temporarily)."""
+    modes = tx.state.function_modes
+    mode = modes.pop()
+    try:
+        return calls.call(tx, attributes.get_attr(tx, mode, "__torch_function__"), args, kwargs)
+    finally:
+        modes.append(mode)
 
 
 # -- where it is asked
@@ -219,7 +247,7 @@ def _is_torchs(fn: Any) -> bool:
 def _may_be_asked(fn: Any) -> bool:
     """Whether torch may ask a class before it does anything else, so that a call with probes does no harm."""
     return (isinstance(fn, (types.MethodWrapperType, *_SLOTS)) or id(fn) in _overridable()
-            or isinstance(fn, types.BuiltinFunctionType) and torchops.kind(fn) == "graph")
+            or isinstance(fn, types.BuiltinFunctionType) and torchops.kind(fn) in ("graph", "factory"))
 
 
 def overridden(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | None:
@@ -229,21 +257,27 @@ def overridden(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | 
     if not _is_torchs(fn):
         return None
     classes = _live_classes(tx, [*args, *kwargs.values()])
-    if not classes or id(fn) in _BLIND:
+    modes = tx.state.function_modes
+    if not classes and not modes or id(fn) in _BLIND:
         return _as_method(tx, fn, args, kwargs)
     if not _may_be_asked(fn):
         if isinstance(fn, types.FunctionType) and id(fn) not in HANDLERS and not TENSOR.takes(fn, args, kwargs):
             return None  # in Python, and traced
-        raise GraphBreak("input_subclass", f"{getattr(fn, '__name__', fn)} of a {classes[0].__name__}")
-    if tx.state.overrides_off:
+        raise GraphBreak("input_subclass", f"{getattr(fn, '__name__', fn)} near a __torch_function__")
+    if tx.state.overrides_off and not modes:
         return _as_method(tx, fn, args, kwargs)
     return _ask_and_answer(tx, fn, classes, args, kwargs)
+
+
+def _is_seen(tx: Any, obj: TensorVariable) -> bool:
+    """Whether somebody sees what is done to a tensor."""
+    return bool(tx.state.function_modes) or not tx.state.overrides_off and subclasses.is_live(obj.cls)
 
 
 def _iterated(tx: Any, args: list) -> VariableTracker | None:
     """Tensor.__iter__, which is shown to no class, but calls methods that are."""
     obj = realize(args[0], tx.state) if args else NONE
-    if tx.state.overrides_off or not isinstance(obj, TensorVariable) or not subclasses.is_live(obj.cls):
+    if not isinstance(obj, TensorVariable) or not _is_seen(tx, obj):
         return None
     dims = realize(TENSOR.call_method(tx, obj, "dim", [], {}), tx.state)
     if not isinstance(dims, ConstantVariable) or type(dims.value) is not int or not dims.value:
@@ -253,13 +287,14 @@ def _iterated(tx: Any, args: list) -> VariableTracker | None:
 
 def _operator(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | None:
     """The same for what ``TENSOR.call`` is asked for: operators, and builtins that ask an object."""
-    if tx.state.overrides_off:
+    modes = tx.state.function_modes
+    if tx.state.overrides_off and not modes:
         return None
     classes = _live_classes(tx, [*args, *kwargs.values()])
-    if not classes:
+    if not classes and not modes:
         return None
     if fn in _READ:
-        raise GraphBreak("tensor_item", f"{fn.__name__}() of a {classes[0].__name__}")
+        raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     fn = torch.Tensor.__len__ if fn is len else fn  # len() wants a number
     return _ask_and_answer(tx, fn, classes, args, kwargs)
 
@@ -267,9 +302,10 @@ def _operator(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | N
 def _method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker | None:
     """The same for a method that Tensor has."""
     classes = _live_classes(tx, [obj, *args, *kwargs.values()])
-    if not classes or name == "as_subclass":
+    modes = tx.state.function_modes
+    if not classes and not modes or name == "as_subclass":
         return None
-    if tx.state.overrides_off:
+    if tx.state.overrides_off and not modes:
         if subclasses.is_live(obj.cls) and (name in torchops.METHODS or name in torchops.METADATA_CHANGING or name == "type"):
             raise GraphBreak("input_subclass", f"{obj.cls.__name__}.{name}")
         return None
@@ -285,9 +321,10 @@ _UNSEEN = ("__class__", "__dict__", "__weakref__")  # of every object: torch doe
 
 def _of_attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTracker | None:
     """The same for an attribute that Tensor has."""
-    if not subclasses.is_live(obj.cls) or name in _UNSEEN or not isinstance(_on_tensor(name), _DATA):
+    live = subclasses.is_live(obj.cls)
+    if not live and not tx.state.function_modes or name in _UNSEEN or not isinstance(_on_tensor(name), _DATA):
         return None
-    if tx.state.overrides_off:
+    if not _is_seen(tx, obj):
         # Guards on what a tensor's attribute gives would ask its class, in each call.
         known = name in torchops.GUARDED_METADATA or name in torchops.VIEWS or obj.source is None and name in torchops.METADATA
         if not known:
@@ -297,7 +334,7 @@ def _of_attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTracker | 
     def get(probe: Any) -> Any:
         return getattr(probe, name)
 
-    return _ask_and_answer(tx, get, [obj.cls], [obj], {})
+    return _ask_and_answer(tx, get, [obj.cls] if live else [], [obj], {})
 
 
 def _on_tensor(name: str) -> Any:
@@ -479,3 +516,30 @@ def switch_on(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
 def is_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """Guarded in every entry, as it is at frame entry."""
     return constant(not tx.state.overrides_off)
+
+
+# -- modes
+
+
+@handles(_C._push_on_torch_function_stack)
+def push_mode(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """TorchFunctionMode.__enter__. The mode is entered in the trace alone: what it makes of the program's calls is in the graph."""
+    mode, = args
+    state = tx.state
+    if not isinstance(mode, ObjectVariable) or not issubclass(mode.cls, torch_overrides.TorchFunctionMode) or (
+            issubclass(mode.cls, DeviceContext)):
+        raise GraphBreak("unsupported_context", f"a {mode.python_type().__name__} as a mode for functions")
+    if state.graph.body is not None or state.devices or state.graph.watches_devices:
+        raise GraphBreak("unsupported_context", "a TorchFunctionMode in a function that torch calls, or under a default device")
+    subclasses.begin(state)
+    state.changed(None)
+    state.function_modes.append(mode)
+    return NONE
+
+
+@handles(_C._pop_torch_function_stack)
+def pop_mode(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if not tx.state.function_modes:
+        raise GraphBreak("unsupported_context", "a TorchFunctionMode left that was entered outside of the trace")
+    tx.state.changed(None)
+    return tx.state.function_modes.pop()

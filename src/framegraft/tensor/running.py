@@ -115,6 +115,8 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
 
 def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     state = tx.state
+    if state.function_modes:
+        raise GraphBreak("unsupported_context", f"{target}, which a TorchFunctionMode may not have seen")
     if state.graph.policy is not None and state.graph.policy.tensor_floats:
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:

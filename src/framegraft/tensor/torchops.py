@@ -153,7 +153,7 @@ class Tensors(TensorLayer):
 
     def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
         tx.state.outside += 1
-        if tx.state.overriding and subclasses.is_live(obj.cls) and name in subclasses.NAMES:
+        if tx.state.overriding and name in subclasses.NAMES and (subclasses.is_live(obj.cls) or tx.state.function_modes):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a {obj.cls.__name__}")
         setter = ATTRIBUTES.get(name)
         if setter is not None:
