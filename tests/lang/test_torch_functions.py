@@ -323,7 +323,7 @@ class Named(torch.Tensor):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         made = super().__torch_function__(func, types, args, kwargs)
         if isinstance(made, cls):
-            made.label = "+".join(a.label for a in args if isinstance(a, cls))
+            made.label = "+".join(a.label for a in args if isinstance(a, Named))
         return made
 
 

@@ -23,7 +23,8 @@ PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, torch.nn.Buffer))
 NAMES = frozenset(dir(torch.Tensor)) | {"__getattr__", "__set_name__", "__get__", "__set__", "__delete__"}
 # What a class may define for itself: it is made outside of the trace, or the tracer breaks where the method is called.
 _OWN = frozenset(("__new__", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__torch_function__", "__repr__",
-                  "__annotations__", "__orig_bases__", "__parameters__", "__init_subclass__", "__class_getitem__"))
+                  "__annotations__", "__orig_bases__", "__parameters__", "__init_subclass__", "__class_getitem__",
+                  "__static_attributes__", "__firstlineno__"))  # of CPython 3.13, which each class has
 _GUARDED = tuple(sorted(NAMES - _OWN | {"__torch_function__"}))
 
 
