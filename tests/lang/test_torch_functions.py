@@ -150,6 +150,29 @@ def test_modules(t, x):
     return LINEAR(t), LAYERS(x), LAYERS(t)
 
 
+def sharing():
+    base = torch.arange(6.0)
+    t = make(Tagged)
+    return base, base[2:].as_subclass(Tagged), t, t.as_subclass(torch.Tensor), t
+
+
+@differential(sharing, graphs=1)
+def test_memory_that_is_shared(base, part, t, plain, same):
+    base.add_(1)
+    part.mul_(2)
+    t.add_(1)
+    plain.mul_(3)
+    return base + 0, part * 1, t + plain, same is t
+
+
+@differential(lambda: (make(Tagged, grad=True) * 2, make(Tagged, grad=True)))
+def test_in_place_with_a_gradient(u, t):
+    u.add_(1)
+    with torch.no_grad():
+        t.add_(1)
+    return u * t
+
+
 @differential(tagged)
 def test_breaks(t, x):
     y = t + 1
