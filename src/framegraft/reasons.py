@@ -311,16 +311,16 @@ def f(x):
     ),
     Reason(
         "input_subclass",
-        "An argument is a subclass of torch.Tensor with behaviour of its own that the graph would not keep.",
+        "A tensor is of a subclass with behaviour of its own that the graph would not keep: methods in the place of Tensor's, a "
+        "__torch_function__ that cannot be traced, or one beside a function that torch calls.",
         "Unwrap it to plain tensors before the call.",
         """\
 class Units(torch.Tensor):
-    @classmethod
-    def __torch_function__(cls, func, types, args=(), kwargs=None):
-        return super().__torch_function__(func, types, args, kwargs or {})
+    def sum(self):
+        return super().sum() * 2
 
 def f(x):
-    return x.as_subclass(Units) + 1
+    return x.as_subclass(Units).sum()
 """,
     ),
     Reason(

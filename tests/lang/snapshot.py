@@ -163,6 +163,10 @@ class Snapshot:
         return tuple((k, self.walk(v)) for k, v in found.items() if k not in _SKIPPED_ATTRIBUTES)
 
     def tensor(self, t: torch.Tensor) -> tuple:
+        with torch._C.DisableTorchFunctionSubclass():  # looking is no part of the program
+            return self.facts(t)
+
+    def facts(self, t: torch.Tensor) -> tuple:
         strided = t.layout == torch.strided
         storage = "none"
         if strided and t.device.type != "meta":

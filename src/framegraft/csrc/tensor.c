@@ -51,13 +51,23 @@ static const char *impl_of(PyObject *t)
     return impl;
 }
 
+/* requires_grad of a tensor of the program's own class, whose __torch_function__ is not to see that somebody asks. */
+static PyObject *ask_unseen(PyObject *tensor)
+{
+    PyObject *facts = PyObject_CallFunctionObjArgs(slow_spec, tensor, NULL);
+    PyObject *answer = facts && PyTuple_Check(facts) && PyTuple_GET_SIZE(facts) > 3 ? Py_NewRef(PyTuple_GET_ITEM(facts, 3)) : NULL;
+    Py_XDECREF(facts);
+    return answer;
+}
+
 /* What is in no record of the tensor's own. Nothing else has one without a gradient but plain views and what once had a gradient. */
 char fg_ask_grad(PyObject *tensor)
 {
     static PyObject *name;
     if (!name)
         name = PyUnicode_InternFromString("requires_grad");
-    PyObject *answer = name ? PyObject_GetAttr(tensor, name) : NULL;
+    bool plain = Py_TYPE(tensor) == tensor_type || !slow_spec;
+    PyObject *answer = !plain ? ask_unseen(tensor) : name ? PyObject_GetAttr(tensor, name) : NULL;
     if (!answer)
         PyErr_Clear(); /* a tensor class with an attribute of its own: as if it had none, as its records say */
     char late = answer == Py_True ? FG_LATE : FG_NO_GRAD;

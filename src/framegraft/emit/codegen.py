@@ -46,6 +46,7 @@ from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.arrays import ArrayVariable
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
+from ..tensor.subclasses import to_subclass
 from .numbers import load_number
 from .resume import Suspended
 
@@ -84,6 +85,7 @@ class Codegen:
         self.counter = 0
         self.graph_outputs: dict[int, str] = {}
         self.dressed: set[int] = set()  # tensors of the graph that have got the attributes which the program gave them
+        self.classed: set[int] = set()  # those that are of their class
         self.keep: list = []
         self.pins: dict[int, str] = {}
 
@@ -142,6 +144,7 @@ class Codegen:
         if isinstance(tracker, TensorVariable):
             output = self.graph_outputs.get(id(tracker))
             if output is not None:
+                self.give_class(tracker, output)
                 self.op("LOAD_FAST", output)
                 self.dress(tracker, output)
             else:
@@ -154,6 +157,18 @@ class Codegen:
             load_number(self, tracker)
             return
         self.construct(tracker)
+
+    def give_class(self, tracker: TensorVariable, output: str) -> None:
+        """Make a tensor of the graph one of the class that the program made it one of, when it is first used."""
+        if tracker.made_as is None or id(tracker) in self.classed:
+            return
+        self.classed.add(id(tracker))
+        self.load_object(to_subclass)
+        self.op("LOAD_FAST", output)
+        self.load_object(tracker.cls)
+        self.op("LOAD_CONST", tracker.made_as)
+        self.call(3)
+        self.op("STORE_FAST", output)
 
     def dress(self, tracker: TensorVariable, output: str) -> None:
         """Give a tensor that the graph made the attributes that the program gave it, when it is first used."""

@@ -130,6 +130,8 @@ class Segment:
         state, cg = self.state, self.cg
         if state.graph.levels:
             raise Unreconstructible("a level of forward mode that is open")
+        if state.overrides_off != state.overrides_before or state.function_modes:
+            raise Unreconstructible("__torch_function__ switched off, or a mode that is shown to it")
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
         for effect in effects:
@@ -312,7 +314,8 @@ class Segment:
         if self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
-        if any(_inner(v) is not o or getattr(o, "attrs", None) for v, o in zip(wanted, outputs, strict=True)):
+        if any(_inner(v) is not o or getattr(o, "attrs", None)
+               or getattr(o, "made_as", None) is not None for v, o in zip(wanted, outputs, strict=True)):
             return False
         self._none_left_open()
         self._call_graph(outputs)

@@ -86,6 +86,10 @@ class TraceState:
         self.devices_before: tuple = ((), False, False)  # what holds at frame entry: tensor.devices
         self.default_device: list[Any] = []  # what the program has set it to
         self.blocks: Any = None  # what repeated calls of modules are made of, where that is looked for
+        self.overriding = False  # there is a tensor whose class has a say in what torch's functions do: tensor.overrides
+        self.function_modes: list[VariableTracker] = []  # TorchFunctionModes that the trace has entered, innermost last
+        self.overrides_off = 0  # how often that is switched off here
+        self.overrides_before = 0  # and at frame entry
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where
 

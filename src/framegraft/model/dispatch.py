@@ -22,6 +22,8 @@ class TensorLayer:
     call: Any = None
     #: (tx, callable, args, kwargs) -> kwargs, where a default device is or was in force
     with_device: Any = None
+    #: (tx, callable, args, kwargs) -> what ``__torch_function__`` of an argument's class gives, None where none is asked
+    overridden: Any = lambda self, tx, fn, args, kwargs: None
     get_attr: Any = None
     set_attr: Any = None
     call_method: Any = None

@@ -127,9 +127,12 @@ class SymbolicVariable(VariableTracker):
 
 
 class TensorVariable(VariableTracker):
-    """A tensor: its node in the graph, and its fake twin that carries shape, dtype, device and autograd state."""
+    """A tensor: its node in the graph, and its fake twin that carries shape, dtype, device and autograd state.
 
-    __slots__ = ("node", "fake", "cls", "value", "attrs")
+    ``made_as``: of one that the trace has made a tensor of a class of the program's, whether grad mode was on; else None.
+    """
+
+    __slots__ = ("node", "fake", "cls", "value", "attrs", "made_as")
 
     def __init__(self, node: Any, fake: Any, cls: type, source: Source | None = None, value: Any = None) -> None:
         self.node = node
@@ -138,6 +141,7 @@ class TensorVariable(VariableTracker):
         self.source = source
         self.value = value
         self.attrs: dict[str, VariableTracker] = {}
+        self.made_as: bool | None = None
 
     def python_type(self) -> type:
         return self.cls

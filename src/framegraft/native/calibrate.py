@@ -69,10 +69,11 @@ def tensor_spec(tensor: torch.Tensor, free: tuple[bool, ...] | None = None) -> A
 
 
 def slow_spec(t: torch.Tensor, free: tuple[bool, ...] | None = None) -> tuple:
-    extents: tuple = (*t.shape, *t.stride())
-    if free is not None:
-        extents = tuple(None if f else n for f, n in zip(free, extents, strict=False))
-    return (torch._C._dispatch_keys(t).raw_repr(), t.dtype, t.device, t.requires_grad, t.dim(), extents)
+    with torch._C.DisableTorchFunctionSubclass():  # no code of the tensor's class is to see this
+        extents: tuple = (*t.shape, *t.stride())
+        if free is not None:
+            extents = tuple(None if f else n for f, n in zip(free, extents, strict=False))
+        return (torch._C._dispatch_keys(t).raw_repr(), t.dtype, t.device, t.requires_grad, t.dim(), extents)
 
 
 def slow_state() -> tuple:

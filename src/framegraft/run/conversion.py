@@ -32,7 +32,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import tensor_spec
 from ..semantics import inlining
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import arrays, control_flow, devices, modules
+from ..tensor import arrays, control_flow, devices, modules, subclasses
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, leave_levels
@@ -142,6 +142,7 @@ class Conversion:
             return self._unsafe(state) or self._emit(state, [root], None, lambda segment: segment.finish_return(value))
         finally:
             self.capture.spent("trace")
+            subclasses.end(state)
             nesting = state.graph.nesting
             state.graph.mode.fake_tensor_converter.forget()
             if state.graph.levels:
@@ -181,6 +182,7 @@ class Conversion:
         count = len(self.args)
         state.parameters = list(code.co_varnames[:count])
         state.rescue = self.rescue
+        state.overrides_off = state.overrides_before = int(not torch._C._is_torch_function_enabled())
         if self.ctx.fullgraph:
             state.max_idle = state.max_steps
             state.over_limit()
@@ -277,6 +279,7 @@ class Conversion:
             return self._probe()
         if self.search is not None and self.search.could_be_later(interrupted[-1].at):
             return self._probe()
+        subclasses.finish(state)
         instructions = segment.seal(self._compile_graph)
         if broken is not None:
             broken.settle()
@@ -307,7 +310,7 @@ class Conversion:
         self.modes.restore()
         self.capture.spent("emit")
         try:
-            values = [t.value for t in graph.inputs]
+            values = [subclasses.as_plain(t.value) for t in graph.inputs]
             self.compiling = (name, module, [plain_number(v) for v in values])
             changed = graph.changed_inputs()
             module.meta["unrepeatable"] = graph.unrepeatable()
@@ -334,7 +337,7 @@ class Conversion:
         made = events.GraphCompiled(self.capture, *self.compiling, compiled)
         self.compiling = None
         events.publish(made)
-        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(made.compiled)))
+        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(subclasses.taking_plain(made.compiled, graph.inputs))))
 
     def _note_fixed_floats(self, graph: OutputGraph, known: int) -> None:
         """Floats that the compiler, in guards after the first ``known``, has taken for constants are tried as tensors; after that

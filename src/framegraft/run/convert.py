@@ -68,6 +68,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     modules,
     numpy,
     optim,
+    overrides,
     saved,
     stateless,
     torchops,

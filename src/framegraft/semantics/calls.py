@@ -93,6 +93,10 @@ def _realized(tx: Any, fn: Any, args: Args, kwargs: Kwargs) -> tuple[Args, Kwarg
 def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
     value = fn.value
     if value is not MISSING:
+        if tx.state.overriding:
+            given = TENSOR.overridden(tx, value, args, kwargs)
+            if given is not None:
+                return given
         handler = HANDLERS.get(id(value))
         if handler is not None:
             args, kwargs = _realized(tx, value, args, kwargs)

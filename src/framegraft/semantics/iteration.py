@@ -62,6 +62,9 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
             return BY_NUMBER[0](tx, obj)
         obj = inner
     if isinstance(obj, TensorVariable):
+        given = TENSOR.overridden(tx, iter, [obj], {}) if tx.state.overriding else None
+        if given is not None:
+            return given
         return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items, None, type(iter(())))
     if isinstance(obj, (ListVariable, TupleVariable)):
         # A list may change while it is iterated: share the items, don't copy them.

@@ -21,6 +21,7 @@ from ..model.value import (
 )
 from ..semantics import lookup, truth
 from ..semantics.class_checks import INSTANCE_CHECKS
+from . import subclasses
 
 
 def _marked_as(kind: type, mark: str) -> Any:
@@ -58,12 +59,14 @@ INSTANCE_CHECKS[type(torch.nn.Buffer).__instancecheck__] = _marked_as(torch.nn.B
 INSTANCE_CHECKS[type(torch.FloatTensor).__dict__["__instancecheck__"]] = _is_of_type
 
 
-_PLAIN = (TensorVariable, ConstantVariable, SymbolicVariable)
+_PLAIN = (ConstantVariable, SymbolicVariable)
 
 
 def _answers_for_itself(tx: Any, tracker: VariableTracker) -> bool:
-    """Whether an argument, or an item of one, has a ``__torch_function__`` of its own. Tensors with one are none of ours."""
+    """Whether an argument, or an item of one, has a ``__torch_function__`` of its own, which is asked."""
     tracker = realize(tracker, tx.state)
+    if isinstance(tracker, TensorVariable):
+        return not tx.state.overrides_off and subclasses.is_live(tracker.cls)
     if isinstance(tracker, _PLAIN):
         return False
     if isinstance(tracker, (ListVariable, TupleVariable)):
@@ -80,4 +83,4 @@ def _answers_for_itself(tx: Any, tracker: VariableTracker) -> bool:
          torch.overrides.has_torch_function_variadic, torch._C._has_torch_function, torch._C._has_torch_function_unary,
          torch._C._has_torch_function_variadic)
 def has_torch_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return constant(any(_answers_for_itself(tx, a) for a in args))
+    return constant(bool(tx.state.function_modes) or any(_answers_for_itself(tx, a) for a in args))

@@ -126,6 +126,8 @@ class Watch(TorchFunctionMode):
 def enter(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableTracker | None:
     if type(obj.value) is not torch.device:
         return None
+    if tx.state.function_modes:
+        raise GraphBreak("unsupported_context", "a default device inside of a TorchFunctionMode")
     _guard(tx.state)
     tx.state.changed(None)
     tx.state.graph.watches_devices = True
@@ -148,6 +150,8 @@ def leave(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableT
 @handles(torch.set_default_device)
 def set_default_device(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     state = tx.state
+    if state.function_modes:
+        raise GraphBreak("unsupported_context", "a default device inside of a TorchFunctionMode")
     given, = args or kwargs.values()
     _, has_default, is_first = state.devices_before
     known = len(state.devices) == (state.default_device[0] is not None if state.default_device else has_default)

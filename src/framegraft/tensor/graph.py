@@ -224,7 +224,7 @@ class OutputGraph:
         """Inputs that require a gradient and may be changed: autograd refuses that for leaves and their views."""
         found = []
         for tracker, change in zip(self.inputs, self.changed_inputs(), strict=True):
-            if change is not Change.NONE and isinstance(tracker, TensorVariable) and tracker.value.requires_grad:
+            if change is not Change.NONE and isinstance(tracker, TensorVariable) and _requires_grad(tracker.value):
                 found.append((tracker.source, tracker.value))
         return found
 
@@ -249,6 +249,11 @@ class OutputGraph:
                 first.prepend(tracker.node)
         self.graph.lint()
         return torch.fx.GraphModule(self.modules, self.graph)
+
+
+def _requires_grad(tensor: torch.Tensor) -> bool:
+    with torch._C.DisableTorchFunctionSubclass():  # no code of its class is to see that
+        return tensor.requires_grad
 
 
 class _Here:

@@ -122,7 +122,7 @@ def _state_query(*functions: Any) -> None:
 _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
              torch.is_autocast_cpu_enabled, torch.are_deterministic_algorithms_enabled, torch.is_autocast_cache_enabled,
              torch.get_autocast_dtype, torch.get_autocast_cpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
-             torch.amp.is_autocast_available, torch.cuda.is_available, torch._C._is_torch_function_enabled,
+             torch.amp.is_autocast_available, torch.cuda.is_available,
              torch.promote_types, torch.can_cast,
              # of the machine, and of how torch was built
              torch.cuda.device_count, torch.xpu.is_available, torch.accelerator.is_available, torch.backends.mps.is_available,

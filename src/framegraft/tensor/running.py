@@ -29,7 +29,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import making, members
-from . import indexing, numpy, symbolic, whole
+from . import indexing, numpy, subclasses, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .modes import note_modes
 
@@ -56,6 +56,8 @@ class Unwrapper:
     def both(self, tracker: VariableTracker) -> tuple[Any, Any]:
         tracker = realize(tracker, self.tx.state)
         if isinstance(tracker, TensorVariable):
+            if self.tx.state.overriding and not self.tx.state.overrides_off and subclasses.is_live(tracker.cls):
+                raise GraphBreak("input_subclass", f"an operation that {tracker.cls.__name__}.__torch_function__ may not have seen")
             self.by_fake[id(tracker.fake)] = tracker
             self.saw_tensor = True
             return tracker.node, tracker.fake
@@ -113,6 +115,8 @@ def run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Varia
 
 def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> VariableTracker:
     state = tx.state
+    if state.function_modes:
+        raise GraphBreak("unsupported_context", f"{target}, which a TorchFunctionMode may not have seen")
     if state.graph.policy is not None and state.graph.policy.tensor_floats:
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:

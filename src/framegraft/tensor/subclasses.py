@@ -1,39 +1,48 @@
-"""Subclasses of torch.Tensor whose operations are those of plain tensors: kinds of parameters, for the most part.
+"""Subclasses of torch.Tensor that can be captured: they add attributes and methods, but replace none of Tensor's own.
 
-They switch ``__torch_function__`` off and add attributes and methods, but replace none of Tensor's own. So operations give plain
-tensors, and backends may treat them as such.
+Most kinds of parameters switch ``__torch_function__`` off. Their operations are those of plain tensors, and backends may treat them
+as such. The others are called live here: their ``__torch_function__``, which may be Tensor's, is traced (overrides.py), and graphs
+and backends see plain tensors in their place.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 
 from .. import _native
+from ..errors import GraphBreak, Restart
 from ..model.source import pinned
 from ..model.value import MISSING, LazyVariable, TensorVariable, VariableTracker
 from ..semantics import instances, lookup
 
 _C: Any = torch._C
 PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, torch.nn.Buffer))
-_NAMES = frozenset(dir(torch.Tensor)) | {"__getattr__", "__set_name__", "__get__", "__set__", "__delete__"}
+NAMES = frozenset(dir(torch.Tensor)) | {"__getattr__", "__set_name__", "__get__", "__set__", "__delete__"}
 # What a class may define for itself: it is made outside of the trace, or the tracer breaks where the method is called.
 _OWN = frozenset(("__new__", "__init__", "__module__", "__doc__", "__dict__", "__weakref__", "__torch_function__", "__repr__",
-                  "__annotations__", "__orig_bases__", "__parameters__", "__init_subclass__", "__class_getitem__"))
-_GUARDED = tuple(sorted(_NAMES - _OWN | {"__torch_function__"}))
+                  "__annotations__", "__orig_bases__", "__parameters__", "__init_subclass__", "__class_getitem__",
+                  "__static_attributes__", "__firstlineno__"))  # of CPython 3.13, which each class has
+_GUARDED = tuple(sorted(NAMES - _OWN | {"__torch_function__"}))
 
 
-def is_plain(state: Any, cls: type) -> bool:
+def is_live(cls: type) -> bool:
+    """Whether torch asks ``cls.__torch_function__`` (C++: check_has_torch_function)."""
+    return cls not in PLAIN and cls.__torch_function__ is not _C._disabled_torch_function_impl  # type: ignore[attr-defined]
+
+
+def is_captured(state: Any, cls: type) -> bool:
     """Whether tensors of this class can be captured; guarded."""
     if cls in PLAIN:
         return True
-    if cls.__torch_function__ is not _C._disabled_torch_function_impl or type(cls) not in _METACLASSES:  # type: ignore[attr-defined]
+    if type(cls) not in _METACLASSES:
         return False
     for base in cls.__mro__:
         if base in PLAIN:
             break
-        if (base.__dict__.keys() & _NAMES) - _OWN:
+        if (base.__dict__.keys() & NAMES) - _OWN:
             return False
     state.guards.add(pinned(cls), "MRO", cls.__mro__)
     for name in _GUARDED:
@@ -62,7 +71,82 @@ def instance_attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTrack
 
 def own_attribute(tx: Any, obj: TensorVariable, name: str, on_class: Any) -> VariableTracker | None:
     """What a class of the program's own defines under a name that Tensor does not have; None for other names."""
-    if obj.cls in PLAIN or name in _NAMES:
+    if obj.cls in PLAIN or name in NAMES:
         return None
     found = None if lookup.is_data(tx, type(on_class)) else instance_attribute(tx, obj, name)
     return found or instances.bind(tx, on_class, obj, obj.cls, name)
+
+
+def may_be_set(tx: Any, cls: type, name: str) -> bool:
+    """Whether an attribute of that name goes into a tensor's own dict (CPython: _PyObject_GenericSetAttrWithDict)."""
+    on_class = lookup.mro_lookup(tx, cls, name)
+    if on_class is MISSING:
+        return True
+    lookup.guard_kind(tx, cls, name, on_class)
+    return name not in NAMES and not lookup.is_data(tx, type(on_class))
+
+
+# -- live ones
+
+
+def begin(state: Any) -> None:
+    """Called before anything is asked of a live tensor: from now on the tracer's own questions are plain ones."""
+    if state.graph.body is not None:
+        raise GraphBreak("input_subclass", "a tensor with a __torch_function__ in a function that torch calls")
+    if state.blocks is not None:  # they know nothing of classes
+        state.blocks.differs()
+        raise Restart
+    if not state.overriding:
+        state.overriding = True
+        state.shield = _C.DisableTorchFunctionSubclass()
+        state.shield.__enter__()
+
+
+def end(state: Any) -> None:
+    """Let torch ask ``__torch_function__`` again."""
+    if getattr(state, "shield", None) is not None:
+        state.shield.__exit__(None, None, None)
+        state.shield = None
+
+
+def finish(state: Any) -> None:
+    """Called when the trace is complete, and before backends run."""
+    if state.overriding:
+        for source, tensor in state.graph.changed_with_gradient():
+            if is_live(type(tensor)):  # what autograd makes of that, guards would have to ask of the tensor
+                raise GraphBreak("unsupported_mutation", f"{source.name}, a {type(tensor).__name__} that requires a gradient")
+    end(state)
+
+
+def as_plain(value: Any) -> Any:
+    """What graphs and backends get for one of their inputs: of a live tensor, the plain one with the same memory and history."""
+    cls = type(value)
+    if not issubclass(cls, torch.Tensor) or not is_live(cls):
+        return value
+    return to_subclass(value, torch.Tensor, True)
+
+
+def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any]) -> Callable[..., Any]:
+    """The compiled graph, for a caller that has the program's tensors."""
+    places = [i for i, tracker in enumerate(inputs) if isinstance(tracker, TensorVariable) and is_live(tracker.cls)]
+    if not places:
+        return compiled
+
+    def call(*given: Any) -> Any:
+        values = list(given)
+        for place in places:
+            values[place] = to_subclass(values[place], torch.Tensor, True)
+        return compiled(*values)
+
+    return call
+
+
+def to_subclass(tensor: torch.Tensor, cls: type, grad: bool) -> torch.Tensor:
+    """``tensor.as_subclass(cls)``, which no code of a class sees, with grad mode on or off. Transformed code calls it, too."""
+    before = torch.is_grad_enabled()
+    with _C.DisableTorchFunctionSubclass():
+        torch._C._set_grad_enabled(grad)
+        try:
+            return torch.Tensor.as_subclass(tensor, cls)  # type: ignore[arg-type]
+        finally:
+            torch._C._set_grad_enabled(before)

@@ -146,6 +146,8 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Tr
     graph = tx.state.graph
     if graph.symbols is not None:
         raise GraphBreak("untraceable_call", f"{name} in a graph with symbolic sizes")
+    if tx.state.overriding:
+        raise GraphBreak("input_subclass", "a tensor with a __torch_function__ near a function that torch calls")
     body = Body(graph.body)
     graph.body = body
     try:

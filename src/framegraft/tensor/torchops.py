@@ -122,6 +122,10 @@ class Tensors(TensorLayer):
             return call_scripted(tx, fn, args, kwargs)
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
+        if tx.state.overriding:
+            given = OVERRIDES["call"](tx, fn, args, kwargs)
+            if given is not None:
+                return given
         return call_torch(tx, fn, args, kwargs)
 
     def with_device(self, tx: Any, fn: Any, args: list, kwargs: dict) -> dict:
@@ -134,17 +138,27 @@ class Tensors(TensorLayer):
         return tx.state.blocks.call(tx, fn, args, kwargs, go)
 
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
+        if tx.state.overriding:
+            given = OVERRIDES["method"](tx, obj, name, args, kwargs)
+            if given is not None:
+                return given
         return call_tensor_method(tx, obj, name, args, kwargs)
 
     def get_attr(self, tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
+        if tx.state.overriding:
+            given = OVERRIDES["attribute"](tx, obj, name)
+            if given is not None:
+                return given
         return tensor_attr(tx, obj, name)
 
     def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
         tx.state.outside += 1
+        if tx.state.overriding and name in subclasses.NAMES and (subclasses.is_live(obj.cls) or tx.state.function_modes):
+            raise GraphBreak("unsupported_mutation", f"setting {name} of a {obj.cls.__name__}")
         setter = ATTRIBUTES.get(name)
         if setter is not None:
             setter[1](tx, obj, value)
-        elif lookup.mro_lookup(tx, obj.cls, name) is MISSING and not name.startswith("_dynamo"):
+        elif subclasses.may_be_set(tx, obj.cls, name) and not name.startswith("_dynamo"):
             obj.attrs[name] = value
             tx.state.mark_mutated(obj)
         else:
@@ -170,6 +184,9 @@ class Tensors(TensorLayer):
         if isinstance(value, SymbolicVariable):
             return symbolic.truth(value)
         raise GraphBreak("data_dependent_branch", "a branch on the value of a tensor")
+
+
+OVERRIDES: dict[str, Any] = {}  # "call", "method", "attribute": what TENSOR.overridden is for calls; filled by overrides.py
 
 
 def _classify(fn: Any) -> str:
@@ -239,8 +256,11 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
     if issubclass(cls, (UninitializedParameter, UninitializedBuffer)) and value not in _WAITED:
         _WAITED[value] = True
         raise NotYet("input_subclass", f"a tensor of class {cls.__name__}")
-    if not subclasses.is_plain(state, cls):
+    if not subclasses.is_captured(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
+    live = subclasses.is_live(cls)
+    if live:
+        subclasses.begin(state)
     if value.layout is not torch.strided or value.is_nested or value.is_quantized:
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if issubclass(type(value), FakeTensor) or _C._functorch.is_functorch_wrapped_tensor(value):
@@ -252,7 +272,7 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
     except RuntimeError:
         raise GraphBreak("fake_tensor_failure", "a view of ambiguous history") from None
     graph = state.graph
-    plan = None if graph.policy is None else graph.policy.tensor(value, source)
+    plan = None if graph.policy is None or live else graph.policy.tensor(value, source)
     extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
     state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
     state.guards.tensors.append(source)
@@ -455,6 +475,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
 
 
 _layer = Tensors()
+kind = _layer.kind
 for _name in ("number", "symbolic", "specialise", "takes", "call", "get_attr", "set_attr", "call_method", "with_device", "truth",
               "wrap", "is_constant_type", "is_singleton_type", "block", "is_block"):
     setattr(TENSOR, _name, getattr(_layer, _name))
