@@ -7,6 +7,7 @@ from typing import Any
 
 from ..bytecode.code import qualified_name
 from ..model.value import (
+    AskedIterator,
     CombinedIteratorVariable,
     ConstantVariable,
     DequeVariable,
@@ -14,13 +15,14 @@ from ..model.value import (
     GeneratorVariable,
     IteratorVariable,
     ListVariable,
+    ObjectVariable,
     SetVariable,
     TupleVariable,
     VariableTracker,
 )
 from ..semantics.lazy import LazyIteratorVariable, SequenceIteratorVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
-from .made import new_dict_iterator, new_generator, new_iterator, new_reversed
+from .made import Asked, new_dict_iterator, new_generator, new_iterator, new_reversed
 from .resume import Suspended
 
 
@@ -93,15 +95,30 @@ def _iterator(cg: Codegen, t: IteratorVariable) -> None:
     cg.store_temp(t)
 
 
+def _asked(cg: Codegen, iterator: VariableTracker) -> None:
+    """An iterator for what asks it for its iterator: one of the program has been asked in the trace."""
+    if not isinstance(iterator, ObjectVariable):
+        cg.load(iterator)
+        return
+    cg.load_object(Asked)
+    cg.load(iterator)
+    cg.call(1)
+
+
 @builds(CombinedIteratorVariable)
 def _combined(cg: Codegen, t: CombinedIteratorVariable) -> None:
+    if t.kind is AskedIterator:
+        _asked(cg, t.iterators[0])
+        cg.store_temp(t)
+        return
     cg.load_object(t.kind)
     if t.kind in (map, filter):
         if t.fn is None:
             cg.op("LOAD_CONST", None)
         else:
             cg.load(t.fn)
-    cg.load_many(t.iterators)
+    for iterator in t.iterators:
+        _asked(cg, iterator)
     count = len(t.iterators) + (t.kind in (map, filter))
     if t.kind is enumerate:
         cg.op("LOAD_CONST", t.count)

@@ -134,3 +134,15 @@ def new_generator(code: Any, scope: dict, args: tuple, started: bool, finished: 
     elif started:
         next(made)  # to the yield of its prologue
     return made
+
+
+class Asked:
+    """Stands for an iterator whose ``__iter__`` has run: ``iter()`` of this gives it without asking again."""
+
+    __slots__ = ("iterator",)
+
+    def __init__(self, iterator: Any) -> None:
+        self.iterator = iterator
+
+    def __iter__(self) -> Any:
+        return self.iterator

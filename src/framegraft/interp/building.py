@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from .._native import type_name
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, UserRaise
@@ -99,16 +101,16 @@ def list_extend(tx: Tx, inst: Instruction) -> None:
     iterable = tx.pop()
     target = realize(tx.stack[-inst.arg], tx.state)
     assert isinstance(target, ListVariable)
-    target.items.extend(_items_of(tx, iterable, "Value after * must be an iterable, not {}"))
+    target.items.extend(core.unpack_iterable(tx, _iterable(tx, iterable, "Value after * must be an iterable, not {}")))
     tx.state.mark_mutated(target)
 
 
-def _items_of(tx: Tx, value: VariableTracker, refused: str) -> list:
-    """The items of an iterable; ``refused``: the instruction's own words for a value of a class that is not iterable at all."""
+def _iterable(tx: Tx, value: VariableTracker, refused: str) -> VariableTracker:
+    """The value; ``refused``: the instruction's own words for one of a class that is not iterable at all."""
     value = realize(value, tx.state)
     if not any(lookup.defines(value.python_type(), name) for name in ("__iter__", "__getitem__")):
         raise UserRaise(user_error(TypeError, refused.format(type_name(value.python_type()))))
-    return core.unpack_iterable(tx, value)
+    return value
 
 
 @rule("SET_UPDATE")
@@ -123,7 +125,7 @@ def dict_update(tx: Tx, inst: Instruction) -> None:
     target = realize(tx.stack[-inst.arg], tx.state)
     assert isinstance(target, DictVariable)
     for key, value in core.mapping_items(tx, other):
-        if inst.op == "DICT_MERGE" and core.hash_key(tx, key) in target.items:
+        if inst.op == "DICT_MERGE" and core.dict_get(tx, target, key) is not None:  # behind a break, it is a dict from outside
             raise GraphBreak("raised_exception", "a keyword argument is given twice")
         core.dict_set(tx, target, key, value)
 
@@ -133,7 +135,8 @@ _NO_ITERABLE = "cannot unpack non-iterable {} object"
 
 @rule("UNPACK_SEQUENCE")
 def unpack_sequence(tx: Tx, inst: Instruction) -> None:
-    items = _items_of(tx, tx.pop(), _NO_ITERABLE)
+    """unpack_iterable asks for one item more than it needs, and for no others."""
+    items = list(itertools.islice(core.drawn(tx, _iterable(tx, tx.pop(), _NO_ITERABLE)), inst.arg + 1))
     if len(items) < inst.arg:
         text = f"not enough values to unpack (expected {inst.arg}, got {len(items)})"
         raise UserRaise(user_error(ValueError, text))
@@ -142,10 +145,24 @@ def unpack_sequence(tx: Tx, inst: Instruction) -> None:
     tx.stack.extend(reversed(items))
 
 
+def _drawn_and_collected(tx: Tx, value: VariableTracker, before: int) -> list[VariableTracker]:
+    """unpack_iterable with a starred target: the first items one by one, and, if there are as many, a list of the rest."""
+    if isinstance(value, (ListVariable, TupleVariable)):
+        return core.unpack_iterable(tx, value)
+    iterator = core.get_iter(tx, value)
+    items: list[VariableTracker] = []
+    while len(items) < before:
+        item = core.next_item(tx, iterator)
+        if item is None:
+            return items
+        items.append(item)
+    return items + core.unpack_iterable(tx, iterator)
+
+
 @rule("UNPACK_EX")
 def unpack_ex(tx: Tx, inst: Instruction) -> None:
     before, after = inst.arg
-    items = _items_of(tx, tx.pop(), _NO_ITERABLE)
+    items = _drawn_and_collected(tx, _iterable(tx, tx.pop(), _NO_ITERABLE), before)
     if len(items) < before + after:
         text = f"not enough values to unpack (expected at least {before + after}, got {len(items)})"
         raise UserRaise(user_error(ValueError, text))

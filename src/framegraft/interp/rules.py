@@ -15,7 +15,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import core
+from ..semantics import core, lookup
 from .frame import InstructionTranslator as Tx
 from .frame import origin_of, rule
 from .letting_go import let_go
@@ -221,10 +221,17 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
             if not isinstance(name, str):
                 raise GraphBreak("raised_exception", "a keyword that is no string")
             kwargs[name] = value
-    args = core.unpack_iterable(tx, tx.pop())
+    args = _arguments(tx, realize(tx.pop(), tx.state))
     fn = tx.pop()
     tx.state.waiting = tx.breakable
     tx.stack.append(core.call(tx, fn, args, kwargs))
+
+
+def _arguments(tx: Tx, value: VariableTracker) -> list[VariableTracker]:
+    """What comes from ``*value`` (check_args_iterable, whose text names the function)."""
+    if not any(lookup.defines(value.python_type(), name) for name in ("__iter__", "__getitem__")):
+        raise GraphBreak("raised_exception", "* of something that is not iterable")
+    return core.unpack_iterable(tx, value)
 
 
 @rule("MAKE_FUNCTION")

@@ -77,7 +77,9 @@ def _raised(tx: Tx, value: VariableTracker) -> UserRaise:
 
 def _instance(tx: Tx, value: VariableTracker, otherwise: str = "exceptions must derive from BaseException") -> VariableTracker:
     if isinstance(value, ObjectVariable) and issubclass(type(value.value), type):
-        value = core.call(tx, value, [], {})
+        cls, value = value, realize(core.call(tx, value, [], {}), tx.state)
+        if issubclass(cls.value, BaseException) and not issubclass(value.python_type(), BaseException):
+            raise GraphBreak("raised_exception", "an exception's class that makes something else")
     if not issubclass(value.python_type(), BaseException):
         raise UserRaise(user_error(TypeError, otherwise))
     return value

@@ -440,6 +440,10 @@ class IteratorVariable(VariableTracker):
         return self
 
 
+class AskedIterator:
+    """As the kind of a combined iterator: the only one in it, an object of the program whose ``__iter__`` has been asked."""
+
+
 class CombinedIteratorVariable(VariableTracker):
     """enumerate, zip, map, filter over other iterators."""
 

@@ -77,7 +77,7 @@ def inplace(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         containers.check_own_items(tx, a, name)
     own = inner if inner is a or not overrides(tx, a, name) else None
     if isinstance(own, DictVariable) and fn is operator.ior:
-        calls.call(tx, BuiltinMethodVariable("update", own), [b], {})
+        calls.call_method(tx, a, "update", [b], {}, dict)
         return a
     if isinstance(own, SetVariable) and own.cls is set and isinstance(payload_of(b), SetVariable) and fn in _SET_UPDATES:
         calls.call(tx, BuiltinMethodVariable(_SET_UPDATES[fn], own), [b], {})

@@ -37,7 +37,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, making, members, operators, truth
+from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, members, operators, truth
 from .wrapping import wrap_class, wrap_pinned
 
 
@@ -255,7 +255,7 @@ def _entries(tx: Any, source: VariableTracker) -> Iterator[tuple[VariableTracker
 def _pair(tx: Any, pair: VariableTracker, index: int) -> list[VariableTracker]:
     """PyDict_MergeFromSeq2"""
     try:
-        both = iteration.unpack_iterable(tx, pair)
+        both = iteration.fast_items(tx, pair, "")
     except UserRaise as raised:
         if not issubclass(raised.value.python_type(), TypeError):
             raise
@@ -361,17 +361,6 @@ def make_namespace(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrac
     made = ObjectVariable(MISSING, cls)
     made.attrs.update(kwargs)
     return made
-
-
-@constructs(collections.OrderedDict)
-def make_ordered_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    made = ObjectVariable(MISSING, cls)
-    made.payload = DictVariable({})
-    update_dict(tx, made.payload, args, kwargs)
-    return made
-
-
-making.MAPPING_BASES.add(collections.OrderedDict)
 
 
 @constructs(functools.partial)

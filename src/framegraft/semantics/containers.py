@@ -284,6 +284,17 @@ def _set_slice(items: list, part: slice, values: list) -> None:
         raise UserRaise(user_error(ValueError, *error.args)) from None
 
 
+def _text_of_refusal(step: int) -> str:
+    try:
+        [][::step] = None  # type: ignore[call-overload]
+    except TypeError as error:
+        return str(error)
+    raise AssertionError
+
+
+_NOT_ASSIGNED = {True: _text_of_refusal(1), False: _text_of_refusal(2)}  # list_ass_slice, list_ass_subscript
+
+
 def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: VariableTracker) -> None:
     inner = payload_of(obj)
     if inner is not obj:
@@ -299,7 +310,8 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         return
     if isinstance(inner, ListVariable):
         if isinstance(key, SliceVariable):
-            _set_slice(inner.items, real_slice(key), iterate(tx, realize(value, tx.state)))
+            part = real_slice(key)
+            _set_slice(inner.items, part, FAST_ITEMS[0](tx, realize(value, tx.state), _NOT_ASSIGNED[part.step in (None, 1)]))
         else:
             index = index_of(tx, key, "list")
             if not -len(inner.items) <= index < len(inner.items):
@@ -319,6 +331,7 @@ def iterate(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
 
 
 ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
+FAST_ITEMS: list[Any] = []  # likewise
 
 
 def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:

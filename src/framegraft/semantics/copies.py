@@ -57,7 +57,8 @@ class MemoVariable(VariableTracker):
 _ATOMIC = (types.FunctionType, type, types.BuiltinFunctionType, enum.Enum, property, range)
 _DEFAULT_COPY = {"__deepcopy__": MISSING, "__copy__": MISSING, "__reduce_ex__": object.__reduce_ex__, "__reduce__": object.__reduce__,
                  "__setstate__": MISSING, "__getnewargs__": MISSING, "__getnewargs_ex__": MISSING, "__slots__": MISSING,
-                 "__getstate__": getattr(object, "__getstate__", MISSING)}
+                 "__getstate__": getattr(object, "__getstate__", MISSING), "__new__": object.__new__,
+                 "__getattribute__": object.__getattribute__, "__getattr__": MISSING}  # asked for __deepcopy__ and __setstate__
 
 
 def duplicate(tx: Any, obj: VariableTracker, memo: dict | None) -> VariableTracker:

@@ -8,7 +8,7 @@ from .attributes import attribute_name, get_attr, special_method
 from .calls import call, inline_call, send
 from .containers import del_item, mapping_items, sequence_items, set_item
 from .hashed import dict_get, dict_set, hash_key, set_add, set_update
-from .iteration import next_item, unpack_iterable
+from .iteration import drawn, get_iter, next_item, unpack_iterable
 from .names import cell_contents, check_written, delete_global, import_module, load_global, lookup_global, store_cell
 from .operators import apply, format_value
 from .storing import del_attr, set_attr
@@ -26,8 +26,10 @@ __all__ = [
     "delete_global",
     "dict_get",
     "dict_set",
+    "drawn",
     "format_value",
     "get_attr",
+    "get_iter",
     "hash_key",
     "import_module",
     "inline_call",

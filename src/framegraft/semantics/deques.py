@@ -22,6 +22,8 @@ def make_deque(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("raised_exception", "deque() with other arguments than it takes")
     limit = given.get("maxlen", NONE)
     if not (isinstance(limit, ConstantVariable) and limit.value is None):
+        if not issubclass(limit.python_type(), int):  # deque_init asks for no __index__
+            raise UserRaise(user_error(TypeError, "an integer is required"))
         number = containers.index_of(tx, limit)
         if number < 0:
             raise UserRaise(user_error(ValueError, "maxlen must be non-negative"))
@@ -62,7 +64,7 @@ def _given(tx: Any, obj: DequeVariable, iterable: VariableTracker) -> Iterable[V
         return list(obj.items)
     if obj.maxlen != 0:
         return iteration.drawn(tx, iterable)
-    iteration.unpack_iterable(tx, iterable)
+    iteration.all_items(tx, iterable)
     return []
 
 

@@ -50,13 +50,23 @@ def dict_setdefault(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> Var
 
 @method(DictVariable, "pop")
 def dict_pop(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> VariableTracker:
-    empty = obj.complete and not obj.items  # then dict_pop asks for no hash
-    found = None if empty else hashed.dict_delete(tx, obj, args[0])
+    found = None if _is_empty(tx, obj, args[0]) else hashed.dict_delete(tx, obj, args[0])
     if found is None:
         if len(args) > 1:
             return args[1]
         raise UserRaise(containers.key_error(args[0]))
     return found
+
+
+def _is_empty(tx: Any, obj: DictVariable, key: VariableTracker) -> bool:
+    """Whether _PyDict_Pop asks for no hash, as there is nothing. Where the key has one, a dict from outside needs no such guard."""
+    if obj.complete:
+        return not obj.items
+    try:
+        hashed.hash_key(tx, key)
+    except UserRaise:
+        return not truth.truth(tx, obj)
+    return False
 
 
 @method(DictVariable, "popitem")

@@ -193,6 +193,9 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     guards = tx.state.guards
     known = d.items
     items: dict[Any, tuple[VariableTracker, VariableTracker]] = {}
+    for key in dict.keys(d.value):
+        if _asks_program(key):  # else this very code, and the guards, would ask it
+            raise GraphBreak("unsupported_iterator", f"a dict with a {type(key).__name__} as a key")
     if issubclass(type(d.value), collections.OrderedDict):  # its order is its own, not the dict's inside
         keys = list(collections.OrderedDict.keys(d.value))
         guards.add(d.source, "KEYS", tuple(keys))
@@ -221,6 +224,19 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     d.items = items
     d.complete = True
     return items
+
+
+def _asks_program(key: Any) -> bool:
+    """Whether hashing or comparing a key runs code of the program: such a key of a dict from outside must not be looked up."""
+    if type(key) is tuple or type(key) is frozenset:
+        return any(map(_asks_program, key))
+    own = (getattr(type(key), name) for name in ("__hash__", "__eq__"))
+    return any(isinstance(method, types.FunctionType) and not _is_known(method) for method in own)
+
+
+def _is_known(method: types.FunctionType) -> bool:
+    """Methods of enums, tensors and others of torch that hash and compare without asking the program."""
+    return method.__module__ == "enum" or method.__module__.partition(".")[0] == "torch"
 
 
 class _KeysAre:

@@ -13,6 +13,7 @@ from ..interp.state import realize, set_context, user_error
 from ..model.dispatch import TENSOR
 from ..model.value import (
     NONE,
+    AskedIterator,
     CombinedIteratorVariable,
     ConstantVariable,
     DequeVariable,
@@ -29,7 +30,7 @@ from ..model.value import (
     constant,
 )
 from . import attributes, calls, hashed
-from .containers import ITERATE
+from .containers import FAST_ITEMS, ITERATE
 from .hashed import complete, payload_of
 from .operators import apply
 from .outside import OutsideIteratorVariable
@@ -53,9 +54,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         if method is not None and (inner is obj or not calls.is_builtin_method(method)):
             return _checked(tx, realize(calls.call(tx, method, [], {}), tx.state))
         if isinstance(inner, DictVariable) and issubclass(obj.cls, collections.OrderedDict):
-            made = iterate_dict(tx, inner, holder=obj)
-            made.kind = type(iter(collections.OrderedDict()))
-            return made
+            return iterate_dict(tx, inner, holder=obj)
         if method is None and inner is obj:
             if attributes.special_method(tx, obj, "__getitem__") is None:
                 raise UserRaise(user_error(TypeError, f"'{type_name(obj.cls)}' object is not iterable"))
@@ -94,6 +93,7 @@ def _checked(tx: Any, made: VariableTracker) -> VariableTracker:
 _BACKWARDS = type(reversed([]))
 _DEQUE_BACKWARDS = type(reversed(collections.deque()))
 _DICT_ITERATORS = {"": type(iter({})), "values": type(iter({}.values())), "items": type(iter({}.items()))}
+_ORDERED_ITERATOR = type(iter(collections.OrderedDict()))
 _REVERSED_ITERATORS = {"": type(reversed({})), "values": type(reversed({}.values())), "items": type(reversed({}.items()))}
 
 
@@ -101,8 +101,10 @@ def iterate_dict(tx: Any, d: DictVariable, view: str = "", backwards: bool = Fal
                  holder: VariableTracker | None = None) -> IteratorVariable:
     """An iterator over a dict (the contents of ``holder``), its values or its items, which sees what happens to the dict."""
     keys = [key for key, _ in complete(tx, d).values()]
-    kinds = _REVERSED_ITERATORS if backwards else _DICT_ITERATORS
-    return IteratorVariable(keys[::-1] if backwards else keys, d, kinds[view], view).within(holder or d)
+    kind = (_REVERSED_ITERATORS if backwards else _DICT_ITERATORS)[view]
+    if holder is not None and issubclass(holder.python_type(), collections.OrderedDict):
+        kind = _ORDERED_ITERATOR  # odictiter_new, for all of them
+    return IteratorVariable(keys[::-1] if backwards else keys, d, kind, view).within(holder or d)
 
 
 def _need(tx: Any, method: VariableTracker | None, obj: VariableTracker) -> VariableTracker:
@@ -213,6 +215,8 @@ def _check_unchanged(iterator: IteratorVariable, origin: Any) -> None:
 
 
 def _next_combined(tx: Any, it: CombinedIteratorVariable) -> VariableTracker | None:
+    if it.kind is AskedIterator:
+        return advance(tx, it.iterators[0])
     if it.kind is enumerate:
         item = advance(tx, it.iterators[0])
         if item is None:
@@ -250,15 +254,18 @@ def _check_strict(tx: Any, it: CombinedIteratorVariable, index: int) -> None:
             raise UserRaise(user_error(ValueError, f"zip() argument {later + 1} is longer than argument{plural}{later}"))
 
 
-def drawn(tx: Any, obj: VariableTracker) -> Iterator[VariableTracker]:
+def drawn(tx: Any, obj: VariableTracker, asked: bool = False) -> Iterator[VariableTracker]:
     """The items of an iterable one by one, for what does something with each before it asks for the next.
 
-    What draws from a list sees what happens to the list meanwhile, as an iterator over it does.
+    What draws from a list sees what happens to the list meanwhile, as an iterator over it does. ``asked``: for what
+    first asks how many there may be (list_extend, PySequence_Tuple).
     """
     if isinstance(obj, (ListVariable, TupleVariable)):
         yield from obj.items
         return
     iterator = get_iter(tx, obj)
+    if asked:
+        _ask_length(tx, obj)
     count = 0
     while (item := next_item(tx, iterator)) is not None:
         count += 1
@@ -267,13 +274,53 @@ def drawn(tx: Any, obj: VariableTracker) -> Iterator[VariableTracker]:
         yield item
 
 
+def _ask_length(tx: Any, obj: VariableTracker) -> None:
+    """PyObject_LengthHint: the answer only makes room, but the program is asked for it and may fail."""
+    if not isinstance(obj, ObjectVariable):
+        return
+    method = attributes.special_method(tx, obj, "__len__")
+    if method is None:
+        method = attributes.special_method(tx, obj, "__length_hint__")
+    if method is None or calls.is_builtin_method(method):
+        return
+    try:
+        told = realize(calls.call(tx, method, [], {}), tx.state)
+    except UserRaise as raised:
+        if issubclass(raised.value.python_type(), TypeError):
+            raise GraphBreak("unsupported_iterator", f"a {obj.cls.__name__} that cannot say how many items it has") from None
+        raise
+    if type(told) is not ConstantVariable or type(told.value) is not int or not 0 <= told.value <= _ROOM:
+        raise GraphBreak("unsupported_iterator", f"a {obj.cls.__name__} that says otherwise than with a number how many items it has")
+
+
+_ROOM = 100_000
+
+
 def unpack_iterable(tx: Any, obj: VariableTracker) -> list[VariableTracker]:
     """All items of an iterable, as list(obj) would collect them."""
+    return list(drawn(tx, obj, asked=True))
+
+
+def all_items(tx: Any, obj: VariableTracker) -> list[VariableTracker]:
+    """The same, for what does not ask how many there may be."""
     return list(drawn(tx, obj))
 
 
-ITERATE.append(unpack_iterable)
-hashed.ITERATE.append(unpack_iterable)
+def fast_items(tx: Any, obj: VariableTracker, otherwise: str) -> list[VariableTracker]:
+    """PySequence_Fast: all items, and a text of the caller's own where iter(obj) raises a TypeError."""
+    if not isinstance(obj, (ListVariable, TupleVariable)):
+        try:
+            obj = get_iter(tx, obj)
+        except UserRaise as raised:
+            if not issubclass(raised.value.python_type(), TypeError):
+                raise
+            raise UserRaise(user_error(TypeError, otherwise)) from None
+    return unpack_iterable(tx, obj)
+
+
+ITERATE.append(all_items)
+FAST_ITEMS.append(fast_items)
+hashed.ITERATE.append(all_items)
 hashed.DRAW.append(drawn)
 
 

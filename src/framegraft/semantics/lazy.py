@@ -6,20 +6,24 @@ import itertools
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
-from ..interp.state import user_error
+from ..interp.state import realize, user_error
 from ..model.dispatch import METHODS, constructs, handles
 from ..model.source import BUILTINS, pinned
 from ..model.value import (
     NONE,
+    AskedIterator,
+    CombinedIteratorVariable,
     ConstantVariable,
     GeneratorVariable,
     ListVariable,
+    ObjectVariable,
     TupleVariable,
     VariableTracker,
     constant,
 )
 from ..polyfills import iterators as bodies
 from . import (
+    attributes,
     calls,
     constructors,
     containers,
@@ -88,6 +92,12 @@ def by_number(tx: Any, obj: VariableTracker) -> VariableTracker:
 iteration.BY_NUMBER.append(by_number)
 
 
+def _iterator_of(tx: Any, obj: VariableTracker) -> VariableTracker:
+    """PyObject_GetIter, once: the loops in ``bodies`` do not ask the ``__iter__`` of a program's own iterator again."""
+    made = realize(iteration.get_iter(tx, obj), tx.state)
+    return CombinedIteratorVariable(AskedIterator, [made]) if isinstance(made, ObjectVariable) else made
+
+
 def _refuse(cls: type, args: list, kwargs: dict, counts: tuple[int, ...], names: tuple[str, ...] = ()) -> None:
     if len(args) not in counts or not set(kwargs) <= set(names):
         raise GraphBreak("raised_exception", f"itertools.{cls.__name__}() with other arguments than it takes")
@@ -102,7 +112,7 @@ def make_chain(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
 def chain_from_iterable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """chain.from_iterable: cannot be rebuilt by its class, so it must stay in the trace."""
     _refuse(itertools.chain, args, kwargs, (1,))
-    return _only_traced(tx, itertools.chain, bodies.chain, [iteration.get_iter(tx, args[0])])
+    return _only_traced(tx, itertools.chain, bodies.chain, [_iterator_of(tx, args[0])])
 
 
 calls.CLASS_METHODS[itertools.chain, "from_iterable"] = chain_from_iterable
@@ -115,14 +125,14 @@ def make_islice(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     folding.fold(lambda: itertools.islice((), *numbers) and None, [])  # the errors it raises
     start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (numbers[0] or 0, numbers[1],
                                                                       (numbers[2] if len(numbers) > 2 else None) or 1)
-    iterator = iteration.get_iter(tx, args[0])
+    iterator = _iterator_of(tx, args[0])
     return make(tx, cls, bodies.islice, [iterator, constant(start), constant(stop), constant(step)], [iterator, *args[1:]])
 
 
 @constructs(itertools.accumulate)
 def make_accumulate(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, args, kwargs, (1, 2), ("func", "initial"))
-    iterator = iteration.get_iter(tx, args[0])
+    iterator = _iterator_of(tx, args[0])
     function = args[1] if len(args) > 1 else kwargs.get("func", NONE)
     initial = kwargs.get("initial", NONE)
     has_initial = not (isinstance(initial, ConstantVariable) and initial.value is None)
@@ -152,7 +162,7 @@ def _over_iterator(cls: type, body: Any, function_first: bool) -> None:
     @constructs(cls)
     def make_it(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
         _refuse(cls, args, kwargs, (2 if function_first else 1,))
-        parameters = [*args[:-1], iteration.get_iter(tx, args[-1])]
+        parameters = [*args[:-1], _iterator_of(tx, args[-1])]
         return make(tx, cls, body, parameters, parameters)
 
 
@@ -185,7 +195,7 @@ def make_combinatoric(tx: Any, cls: type, args: list, kwargs: dict) -> VariableT
 @constructs(itertools.zip_longest)
 def make_zip_longest(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, [], kwargs, (0,), ("fillvalue",))
-    iterators = [iteration.get_iter(tx, a) for a in args]
+    iterators = [_iterator_of(tx, a) for a in args]
     fill = kwargs.get("fillvalue", NONE)
     parameters = [ListVariable(list(iterators)), constant(len(iterators)), fill]
     return make(tx, cls, bodies.zip_longest, parameters, iterators, {"fillvalue": fill})
@@ -194,14 +204,14 @@ def make_zip_longest(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTr
 @constructs(itertools.compress)
 def make_compress(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, args, kwargs, (2,))
-    both = [iteration.get_iter(tx, a) for a in args]
+    both = [_iterator_of(tx, a) for a in args]
     return make(tx, cls, bodies.compress, both, both)
 
 
 @constructs(itertools.groupby)
 def make_groupby(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, args, kwargs, (1, 2), ("key",))
-    both = [iteration.get_iter(tx, args[0]), args[1] if len(args) > 1 else kwargs.get("key", NONE)]
+    both = [_iterator_of(tx, args[0]), args[1] if len(args) > 1 else kwargs.get("key", NONE)]
     return make(tx, cls, bodies.groupby, both, both)
 
 
@@ -218,7 +228,11 @@ _TEE, _UNTIL = type(itertools.tee(())[0]), type(iter(int, 1))
 @handles(itertools.tee)
 def make_tee(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     _refuse(_TEE, args, kwargs, (1, 2))
-    iterator, link = iteration.get_iter(tx, args[0]), ListVariable([])
+    iterator, link = realize(iteration.get_iter(tx, args[0]), tx.state), ListVariable([])
+    if isinstance(iterator, ObjectVariable):
+        if attributes.special_method(tx, iterator, "__copy__") is not None:
+            raise GraphBreak("unsupported_iterator", "itertools.tee() of an iterator that can be copied")
+        iterator = _iterator_of(tx, iterator)  # tee_fromiterable asks again
     if isinstance(iterator, LazyIteratorVariable) and iterator.cls is _TEE:
         raise GraphBreak("unsupported_iterator", "itertools.tee() of what it gave")
     count = containers.index_of(tx, args[1]) if len(args) > 1 else 2

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import collections
 import operator
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
 from ..model.dispatch import constructs, handles, method
 from ..model.value import MISSING, NONE, ConstantVariable, DictVariable, ObjectVariable, TupleVariable, VariableTracker, constant
-from . import attributes, calls, containers, hashed, iteration, making, operators, storing
+from . import attributes, calls, containers, hashed, iteration, lookup, making, operators, storing
 from .constructors import update_dict
 from .functions import is_callable
 
@@ -91,6 +92,67 @@ def initialise(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
 
 making.INITIALISERS[collections.defaultdict] = initialise
 making.MAPPING_BASES.add(collections.defaultdict)
+
+
+@constructs(collections.OrderedDict)
+def make_ordered_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    made = ObjectVariable(MISSING, cls)
+    made.payload = DictVariable({})
+    update_ordered(tx, made, args, kwargs)
+    return made
+
+
+@method(ObjectVariable, "update", "__init__")
+def update(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """OrderedDict.update and __init__; those of other dicts are dict's."""
+    if not issubclass(obj.cls, collections.OrderedDict) or not isinstance(obj.payload, DictVariable):
+        return None
+    update_ordered(tx, obj, args, kwargs)
+    return NONE
+
+
+def update_ordered(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
+    """mutablemapping_update"""
+    assert isinstance(obj.payload, DictVariable)
+    for key, value in _entries(tx, args[0]) if args else ():
+        hashed.dict_set(tx, obj.payload, key, value)
+    for name, value in kwargs.items():
+        hashed.dict_set(tx, obj.payload, constant(name), value)
+
+
+def _entries(tx: Any, source: VariableTracker) -> Iterator[tuple[VariableTracker, VariableTracker]]:
+    """mutablemapping_update_arg: unlike a dict, it asks for a key's value before it asks for the next key."""
+    inner = hashed.payload_of(source)
+    asked = ("__iter__", "keys", "__getitem__")
+    if isinstance(inner, DictVariable) and (inner is source or not any(lookup.is_python(tx, source.python_type(), n) for n in asked)):
+        yield from list(hashed.complete(tx, inner).values())
+        return
+    keys = attributes.special_method(tx, source, "keys")
+    if keys is not None:
+        for key in iteration.drawn(tx, realize(calls.call(tx, keys, [], {}), tx.state)):
+            key = realize(key, tx.state)
+            yield key, containers.get_item(tx, source, key)
+        return
+    if attributes.special_method(tx, source, "items") is not None:
+        raise GraphBreak("unsupported_builtin_method", "OrderedDict.update() of an object with items() and without keys()")
+    for pair in iteration.drawn(tx, source):
+        yield _pair(tx, realize(pair, tx.state))
+
+
+def _pair(tx: Any, pair: VariableTracker) -> tuple[VariableTracker, VariableTracker]:
+    """mutablemapping_add_pairs: it draws one item more than it needs, and says otherwise than a dict what is wrong."""
+    both: list[VariableTracker] = []
+    for item in iteration.drawn(tx, pair):
+        both.append(realize(item, tx.state))
+        if len(both) > 2:
+            raise UserRaise(user_error(ValueError, "too many values to unpack (expected 2)"))
+    if len(both) < 2:
+        raise UserRaise(user_error(ValueError, "need more than 1 value to unpack" if both else "need more than 0 values to unpack"))
+    return both[0], both[1]
+
+
+making.INITIALISERS[collections.OrderedDict] = update_ordered
+making.MAPPING_BASES.add(collections.OrderedDict)
 
 
 @handles(collections._count_elements)  # type: ignore[attr-defined]

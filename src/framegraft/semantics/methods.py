@@ -63,7 +63,7 @@ def list_extend(tx: Any, obj: ListVariable, args: list, kwargs: dict) -> Variabl
         obj.extend(list(obj.items) if itself and _DOUBLES else iteration.unpack_iterable(tx, iterable))
         hashed.changing(tx, obj)
         return NONE
-    for item in iteration.drawn(tx, iterable):
+    for item in iteration.drawn(tx, iterable, asked=True):
         list_append(tx, obj, [item], {})
     return NONE
 
@@ -193,7 +193,7 @@ def text_join(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> Varia
     """str.join and bytes.join take any iterable."""
     if type(obj.value) not in (str, bytes):
         return None
-    parts = [realize(i, tx.state) for i in iteration.unpack_iterable(tx, args[0])]
+    parts = [realize(i, tx.state) for i in iteration.fast_items(tx, args[0], "can only join an iterable")]
     return folding.fold(obj.value.join, [constant([core.need_constant(p, "a part of join()") for p in parts])])
 
 

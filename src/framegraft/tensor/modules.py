@@ -20,7 +20,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, calls, constructors, folding, hashed, instances, storing, truth
+from ..semantics import attributes, calls, constructors, folding, hashed, instances, lookup, storing, truth
 from ..semantics.wrapping import wrap_pinned
 from .modes import guard_answer
 
@@ -48,7 +48,13 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
     for table in ("_parameters", "_modules"):
         if instances.module_table_entry(tx, obj, table, name) is not None:
             raise GraphBreak("unsupported_mutation", f"{name} replaced in {table}")
+    if isinstance(value, TensorVariable) and getattr(value.value, "_is_buffer", False):
+        raise GraphBreak("unsupported_mutation", f"a torch.nn.Buffer set on a module: {name}")
     if instances.module_table_entry(tx, obj, "_buffers", name) is not None:
+        if not isinstance(value, TensorVariable) and not (isinstance(value, ConstantVariable) and value.value is None):
+            raise GraphBreak("unsupported_mutation", f"something other than a tensor set as the buffer {name}")
+        if lookup.mro_lookup(tx, obj.cls, "register_buffer") is not torch.nn.Module.register_buffer:
+            raise GraphBreak("unsupported_mutation", f"{obj.cls.__name__}.register_buffer")
         if torch.nn.modules.module._global_buffer_registration_hooks:
             raise GraphBreak("unsupported_mutation", "a buffer set while registration hooks are installed")
         buffers = realize(instances.instance_dict_attr(tx, obj, "_buffers"), tx.state)
