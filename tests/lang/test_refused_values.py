@@ -4,6 +4,8 @@ from collections import OrderedDict, deque
 
 import torch
 
+import framegraft
+
 from .differential import differential
 
 
@@ -125,3 +127,32 @@ def test_buffer_of_a_module_with_its_own_register_buffer(module, x):
 def test_new_buffer_is_set_on_a_module(module, buffer, x):
     module.fresh = buffer
     return list(module._buffers), "fresh" in module.__dict__, module(x)
+
+
+def with_keywords(**keywords):
+    return sorted(keywords.items())
+
+
+def broken(value):
+    framegraft.graph_break()
+    return value
+
+
+@differential()
+def test_keywords_given_twice_behind_a_break(x):
+    told = []
+    for more in ({"b": 2}, {"a": 2}, {3: 4}):
+        try:
+            framegraft.graph_break()
+            told.append(with_keywords(a=1, **more))
+        except TypeError as error:
+            told.append(str(error).rpartition(".")[2])
+        try:
+            told.append(with_keywords(a=broken(1), **more, **broken({"c": 3})))
+        except TypeError as error:
+            told.append(str(error).rpartition(".")[2])
+        try:
+            told.append((with_keywords if x.sum() > 0 else print)(*broken(()), a=1, **more))
+        except TypeError as error:
+            told.append(str(error).rpartition(".")[2])
+    return told, x + 1

@@ -218,6 +218,15 @@ class _Lowering:
     def _call_ex(self, inst: Instruction) -> list[Unit]:
         return [*self._sink_null(inst, 2 + bool(inst.arg)), Unit(OPCODES["CALL_FUNCTION_EX"], int(inst.arg))]
 
+    def _dict_merge(self, inst: Instruction) -> list[Unit]:
+        """Whose error names the callable, which it looks for below where the call's NULL is; without one it gets another entry there."""
+        merge = Unit(OPCODES["DICT_MERGE"], inst.arg)
+        if inst.index in self.paired:
+            return [merge]
+        others = inst.arg + 2
+        put = [Unit(LOAD_CONST, self.consts.add(None)), *(Unit(SWAP, k) for k in range(others + 1, 1, -1))]
+        return [*put, merge, *(Unit(SWAP, k) for k in range(2, others + 1)), Unit(POP_TOP)]
+
     def _make_function(self, inst: Instruction) -> list[Unit]:
         """Where MAKE_FUNCTION takes only the code, the rest is set afterwards, topmost first."""
         return [Unit(OPCODES["MAKE_FUNCTION"]), *(Unit(SET_FUNCTION_ATTRIBUTE, flag) for flag in (8, 4, 2, 1) if inst.arg & flag)]
@@ -318,6 +327,9 @@ _LOWERINGS: dict[str, Callable[[_Lowering, Instruction], list[Unit]]] = {
 if SET_FUNCTION_ATTRIBUTE >= 0:
     _LOWERINGS["MAKE_FUNCTION"] = _Lowering._make_function
     del NUMBERED["MAKE_FUNCTION"]
+if FEATURES.null_above:
+    _LOWERINGS["DICT_MERGE"] = _Lowering._dict_merge
+    del NUMBERED["DICT_MERGE"]
 if LOAD_FROM_DICT_OR_DEREF >= 0:
     _LOWERINGS["LOAD_FROM_DICT_OR_DEREF"] = _Lowering._class_deref
 if CONVERT_VALUE >= 0:

@@ -102,6 +102,8 @@ class Callables:
                 if inst.arg + REACH[op] > len(stack):
                     raise ValueError(f"stack underflow at {inst}")
                 self.spoilt.add(stack[-inst.arg - REACH[op]])
+                if op == "DICT_MERGE" and len(stack) > inst.arg + 2:
+                    self.calls.append((inst.index, stack[-inst.arg - 3]))  # its error tells the callable's name
             rest = len(stack) - touched
             if op in ("CALL", "CALL_EX"):
                 self.calls.append((inst.index, stack[rest]))
@@ -121,8 +123,8 @@ class Callables:
     def verdicts(self) -> tuple[dict[int, str], set[int]]:
         find, body = self.find, self.body
         bad = {find(value) for value in self.spoilt}
-        good = {find(value) for _, value in self.calls} - bad
-        needed = {find(value) for call, value in self.calls if body[call].op == "CALL_EX" or not body[call].arg[0]}
+        good = {find(value) for call, value in self.calls if body[call].op != "DICT_MERGE"} - bad
+        needed = {find(value) for call, value in self.calls if body[call].op != "CALL" or not body[call].arg[0]}
         good -= {find(value) for pusher, value in self.pushers if body[pusher].op in self.results} - needed
         no_method = {find(value) for call, value in self.calls if body[call].op == "CALL_EX"}
         no_method |= {find(value) for pusher, value in self.pushers if body[pusher].op != "LOAD_ATTR"}
@@ -131,7 +133,7 @@ class Callables:
 
 
 def callables(body: list[Instruction], results: Collection[str] = ()) -> tuple[dict[int, str], set[int], set[int]]:
-    """Loads that push a callable with a NULL -> NULL or METHOD; calls that take such a callable; what is jumped to. Indices all.
+    """Loads that push a callable with a NULL -> NULL or METHOD; calls and DICT_MERGEs that find one; what is jumped to. Indices.
 
     METHOD: all loads are LOAD_ATTR and may become LOAD_METHOD. ``results``: operations whose result, pushed alone, can have a
     NULL as well; it gets one where calls with no positional argument, or with stars, take it. ValueError where stack depths are
