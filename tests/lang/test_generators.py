@@ -502,3 +502,18 @@ def test_the_context_of_a_stop_iteration_that_was_thrown(x):
         except (StopIteration, RuntimeError) as error:
             seen.append((type(error).__name__, type(error.__context__).__name__))
     return x + 1, seen
+
+
+def delegating(values):
+    yield from iter(values)
+    yield from (v * 2 for v in values)
+
+
+LAYERS = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2))
+
+
+@differential(graphs=1)
+def test_generators_left_while_they_delegate(x):
+    waits = delegating([1, 2, 3])
+    n = next(waits)
+    return x + n + next(LAYERS.parameters()).shape[0] + next(delegating(v for v in [4, 5]))

@@ -111,6 +111,22 @@ def test_buffer_that_is_to_be_something_else(module, x):
     return seen, y, list(module._buffers), module.nothing
 
 
+class Extended(torch.nn.Module):
+    def __init__(self, persistent):
+        super().__init__()
+        self.table = torch.nn.Buffer(torch.ones(2), persistent=persistent)
+
+    def forward(self, x, other):
+        self.table = other if x.shape[0] > 2 else self.table
+        return x.sum() + self.table
+
+
+@differential(lambda: (Extended(True), Extended(False), torch.nn.Buffer(torch.zeros(2)), torch.ones(2), torch.ones(3)))
+def test_buffer_that_takes_the_place_of_a_buffer(kept, left_out, buffer, x, y):
+    results = [m(value, buffer) for m in (kept, left_out) for value in (x, y)]
+    return results, [list(m.state_dict()) for m in (kept, left_out)], [m.table is buffer for m in (kept, left_out)]
+
+
 class Registered(Buffered):
     def register_buffer(self, name, tensor, persistent=True):
         self.__dict__.setdefault("registered", []).append(name)

@@ -175,7 +175,7 @@ class Segment:
     def _none_left_open(self) -> None:
         """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, at a time that the trace does not know."""
         for generator in list(self.state.generators):
-            waits = generator.started and not generator.finished and generator.frame.inst.handler is not None
+            waits = generator.started and not generator.finished and _is_in_try(generator.frame.inst)
             if waits and id(generator) not in self.cg.temps and not self._closes_quietly(generator):
                 raise Unreconstructible("a generator that dies inside of a try or with statement and does something then")
 
@@ -322,6 +322,14 @@ class Segment:
         for name in changed:
             self.cg.op("STORE_FAST", name)
         return True
+
+
+def _is_in_try(inst: Instruction) -> bool:
+    """Whether a handler of the program's is around; from 3.12 on each ``yield from`` has one of its own, which does nothing then."""
+    handler = inst.handler
+    while handler is not None and handler.target.op == "CLEANUP_THROW":
+        handler = handler.target.handler
+    return handler is not None
 
 
 def _inner(tracker: VariableTracker) -> VariableTracker | None:

@@ -48,7 +48,7 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
     for table in ("_parameters", "_modules"):
         if instances.module_table_entry(tx, obj, table, name) is not None:
             raise GraphBreak("unsupported_mutation", f"{name} replaced in {table}")
-    if isinstance(value, TensorVariable) and getattr(value.value, "_is_buffer", False):
+    if isinstance(value, TensorVariable) and getattr(value.value, "_is_buffer", False) and not _keeps_persistence(tx, obj, name, value):
         raise GraphBreak("unsupported_mutation", f"a torch.nn.Buffer set on a module: {name}")
     if instances.module_table_entry(tx, obj, "_buffers", name) is not None:
         if not isinstance(value, TensorVariable) and not (isinstance(value, ConstantVariable) and value.value is None):
@@ -62,6 +62,15 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
         return True
     storing.generic_set_attr(tx, obj, name, value)
     return True
+
+
+def _keeps_persistence(tx: Any, obj: ObjectVariable, name: str, buffer: TensorVariable) -> bool:
+    """Whether a torch.nn.Buffer takes the place of a buffer that is persistent or not as it is: then only the table changes."""
+    if instances.module_table_entry(tx, obj, "_buffers", name) is None:
+        return False
+    others = realize(attributes.get_attr(tx, obj, "_non_persistent_buffers_set"), tx.state)
+    persistent = calls.truth_of(tx, realize(attributes.get_attr(tx, buffer, "persistent"), tx.state))
+    return persistent is not calls.truth_of(tx, calls.operators.contains(tx, constant(name), others))
 
 
 instances.MODULE_GETATTR[torch.nn.Module.__getattr__] = module_getattr
