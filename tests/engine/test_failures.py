@@ -237,3 +237,22 @@ def test_what_was_seen_changes_during_the_capture(times):
             assert compiled(torch.ones(2)).tolist() == [3.0, 3.0]
         assert "changes while it is captured" in str(framegraft.break_reasons()[-1])
     assert left[0] == max(0, times - 2)
+
+
+def test_compiler_that_fails_inside_of_autocast():
+    def backend(gm, inputs):
+        torch.autocast_increment_nesting()
+        raise ValueError("inside the compiler")
+
+    framegraft.reset()
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = nesting()
+        with pytest.raises(framegraft.exc.BackendCompilerFailed):
+            framegraft.compile(lambda x: x @ x, backend=backend)(torch.ones(2, 2))
+        assert nesting() == inside
+    assert nesting() == 0
+
+
+def nesting():
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()

@@ -35,7 +35,7 @@ from ..semantics.wrapping import VariableBuilder
 from ..tensor import arrays, control_flow, devices, modules, subclasses
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
-from ..tensor.modes import Modes, leave_levels
+from ..tensor.modes import Modes, autocast_nesting, leave_autocast, leave_levels
 from ..tensor.policy import FIXED_FLOATS, TENSOR_FLOATS, Policy
 from ..tensor.symbolic import plain_number
 from . import logs, records
@@ -306,7 +306,7 @@ class Conversion:
         module.__class__.__name__ = name
         self.graph_module = module
         events.publish(events.GraphTraced(self.capture, name, module))
-        modes = Modes()
+        modes, nesting = Modes(), autocast_nesting()
         self.modes.restore()
         self.capture.spent("emit")
         try:
@@ -331,6 +331,7 @@ class Conversion:
                 raise
             raise FloatsRefused(graph.symbols.inputs_of(refused_floats(failed.__cause__)), failed) from failed
         finally:
+            leave_autocast(nesting)
             modes.restore()
             self.capture.spent("backend")
         records.note_graph(module, self.capture, name)

@@ -122,9 +122,20 @@ class Entry:
 
 def forget_casts() -> None:
     """What leaving a region of autocast does to what was cast in it: outside of all regions nothing is kept."""
-    torch.autocast_increment_nesting()
-    if not torch.autocast_decrement_nesting():
+    if not autocast_nesting():
         torch.clear_autocast_cache()
+
+
+def autocast_nesting() -> int:
+    """In how many regions of autocast this thread is."""
+    torch.autocast_increment_nesting()
+    return torch.autocast_decrement_nesting()
+
+
+def leave_autocast(nesting: int) -> None:
+    """Leave the regions inside of ``nesting`` ones: a compiler that fails may have left those open that its graph enters."""
+    while autocast_nesting() > nesting:
+        torch.autocast_decrement_nesting()
 
 
 class _Entered(threading.local):
