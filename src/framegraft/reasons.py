@@ -311,8 +311,8 @@ def f(x):
     ),
     Reason(
         "input_subclass",
-        "A tensor is of a subclass with behaviour of its own that the graph would not keep: methods in the place of Tensor's, a "
-        "__torch_function__ that cannot be traced, or one beside a function that torch calls.",
+        "A tensor is of a subclass with behaviour of its own that a graph would not keep: methods in the place of Tensor's, a "
+        "__torch_function__ that is not traced, or one near a function that torch calls.",
         "Unwrap it to plain tensors before the call.",
         """\
 class Units(torch.Tensor):
