@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import framegraft
+from framegraft.tensor.modes import autocast_nesting
 
 LOCK = threading.Lock()
 
@@ -246,13 +247,8 @@ def test_compiler_that_fails_inside_of_autocast():
 
     framegraft.reset()
     with torch.autocast("cpu", torch.bfloat16):
-        inside = nesting()
+        inside = autocast_nesting()
         with pytest.raises(framegraft.exc.BackendCompilerFailed):
             framegraft.compile(lambda x: x @ x, backend=backend)(torch.ones(2, 2))
-        assert nesting() == inside
-    assert nesting() == 0
-
-
-def nesting():
-    torch.autocast_increment_nesting()
-    return torch.autocast_decrement_nesting()
+        assert autocast_nesting() == inside
+    assert autocast_nesting() == 0
