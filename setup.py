@@ -6,7 +6,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 CSRC = "src/framegraft/csrc"
-SOURCES = ("module", "tensor", "guards", "walk", "memo", "words", "run", "shape",
+SOURCES = ("module", "tensor", "guards", "walk", "memo", "words", "run", "shape", "subclass",
            "cache", "hook", "delegate", "function", "callables", "path", "handled", "quiet")
 
 

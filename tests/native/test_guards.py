@@ -414,6 +414,39 @@ def test_the_slow_path_agrees(monkeypatch):
     assert off != calibrate.slow_state()
 
 
+def test_nobody_is_asked_whether_a_frozen_parameter_requires_a_gradient():
+    """Only a view may have a base to ask."""
+    from framegraft.native import calibrate
+
+    if not calibrate.calibrated:
+        pytest.skip("tensors are read through attributes")
+    asked = []
+
+    def counting(tensor, free=None):
+        asked.append(tensor)
+        return calibrate.slow_spec(tensor, free)
+
+    frozen, thawed = (torch.nn.Parameter(torch.ones(2), requires_grad=grad) for grad in (False, True))
+    try:
+        _native.set_fallbacks(counting, None)
+        made = argument(("TENSOR", calibrate.tensor_spec(frozen)))
+        assert holds(made, frozen) and not holds(made, thawed) and not asked
+        frozen.requires_grad_()
+        assert not holds(made, frozen) and not asked
+    finally:
+        calibrate._done = False
+        calibrate.ensure_calibrated()
+
+
+def test_a_view_whose_base_came_to_require_a_gradient():
+    base, other = torch.zeros(3), torch.ones(3, requires_grad=True)
+    view = base[:2]
+    made = argument(("TENSOR", tensor_spec(view)))
+    assert holds(made, view)
+    base.mul_(other)
+    assert view.requires_grad and not holds(made, view)
+
+
 # -- what is refused
 
 

@@ -26,7 +26,7 @@ class Slotted:
 def deep():
     """A program over a tree of objects, dicts, lists and tuples, and the tree."""
     tree = Thing(leaf=Thing(w=torch.ones(2), n=3, hooks={}), table={"a": 1, "b": Thing(z=0)}, pair=(1, (2, 3)), items=[Thing(q=1), 5],
-                 ordered=collections.OrderedDict(x=1, y=2), numbers={1: "one"})
+                 ordered=collections.OrderedDict(x=1, y=2), numbers={1: "one", torch.float32: "single", int: "class"})
     made = program(
         node("ARG", 0, ("TYPE", Thing)), node("DICT", None, ("TYPE", dict), parent=0),
         node("KEY", "leaf", ("TYPE", Thing), parent=1), node("DICT", None, parent=2),
@@ -39,9 +39,10 @@ def deep():
         node("KEY", "items", ("TYPE", list), ("LEN", 2), parent=1), node("ITEM", 0, ("TYPE", Thing), parent=16),
         node("DICT", None, parent=17), node("KEY", "q", ("EQ", 1), parent=18), node("ITEM", 1, ("EQ", 5), parent=16),
         node("KEY", "ordered", ("TYPE", collections.OrderedDict), ("KEYS", ("x", "y")), parent=1), node("KEY", "x", ("EQ", 1), parent=21),
-        node("MAPKEYAT", 1, ("EQ", "y"), parent=21), node("KEY", "numbers", ("TYPE", dict), parent=1),
+        node("MAPKEYAT", 1, ("EQ", "y"), parent=21), node("KEY", "numbers", ("TYPE", dict), ("HASKEY", int), ("NOKEY", str), parent=1),
         node("KEY", 1, ("EQ", "one"), parent=24), node("MAPKEYAT", 0, ("EQ", 1), parent=24), node("TYPE", None, ("ID", Thing), parent=2),
         node("ATTR", "leaf", ("TYPE", Thing), parent=0), node("KEY", "leaf", ("PY", lambda v: v.n == 3), parent=1),
+        node("KEY", torch.float32, ("EQ", "single"), parent=24),
         node("NONE", None, ("NOALIAS", [2, 10, 17]), ("ALIAS", (2, 28))))
     return made, tree
 
@@ -113,7 +114,8 @@ def changes(tree):
         "first": replaced(tree, "pair", (2, (2, 3))), "items": setting(tree.items[0].__dict__, "q", 2), "class": reclassed(leaf),
         "root's class": reclassed(tree), "dict": redicted(leaf), "deep dict": redicted(b), "order": reordered, "table": swapped,
         "shorter": shorter, "resized": resized, "gradient": wanting_gradient, "alias": aliased, "numbers": setting(tree.numbers, 1, "two"),
-        "number first": replaced(tree, "numbers", {0: 0, 1: "one"}), "leaf": replaced(tree, "leaf", Thing(w=torch.ones(2), n=4, hooks={})),
+        "dtype": setting(tree.numbers, torch.float32, "half"), "key that is a class": setting(tree.numbers, str, "new"),
+        "number first": replaced(tree, "numbers", {0: 0, **tree.numbers}), "leaf": replaced(tree, "leaf", Thing(w=torch.ones(2), n=4, hooks={})),
         "leaf type": replaced(tree, "leaf", Other(w=torch.ones(2), n=3, hooks={})), "item": lambda: (tree.items.__setitem__(1, 6), lambda: tree.items.__setitem__(1, 5))[1],
         "list type": replaced(tree, "items", (tree.items[0], 5)),
     }
@@ -139,7 +141,7 @@ def harmless(tree):
         lambda: setattr(tree, "leaf", Thing(w=torch.zeros(2), n=3, hooks={})), lambda: tree.table.update(a=1), lambda: setattr(tree, "table", dict(tree.table)),
         lambda: setattr(tree, "items", [Thing(q=1), 5]), lambda: setattr(tree, "pair", tuple([1, tuple([2, 3])])),
         lambda: setattr(tree.leaf, "w", torch.randn(2)), lambda: tree.leaf.w.mul_(2), lambda: setattr(tree, "__dict__", dict(tree.__dict__)),
-        lambda: tree.numbers.update({2: "two"}), lambda: setattr(tree, "numbers", {1: "one"}), gc.collect,
+        lambda: tree.numbers.update({2: "two"}), lambda: setattr(tree, "numbers", dict(tree.numbers)), gc.collect,
         lambda: setattr(tree, "ordered", collections.OrderedDict(x=1, y=2)), lambda: moved(tree.items),
     ]
 

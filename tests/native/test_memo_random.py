@@ -25,7 +25,7 @@ class Numbers(list):
 
 
 def function(default):
-    def made(x=default, *, y=default):
+    def made(x: default = default, *, y: default = default):
         return default
 
     return made
@@ -93,6 +93,7 @@ class Guards:
         elif isinstance(value, types.FunctionType):
             yield "FDEFAULTS", None, value.__defaults__, at
             yield "FKWDEFAULTS", None, value.__kwdefaults__, at
+            yield "FNOTES", None, value.__annotations__, at
             cell = value.__closure__[0]
             closure = self.add("FCLOSURE", None, value.__closure__, at, [("LEN", 1)])
             yield "CELLVAL", None, cell.cell_contents, self.add("ITEM", 0, cell, closure, [])
@@ -107,7 +108,7 @@ def changeable(value, found):
     if isinstance(value, (Thing, Slotted, list, dict, types.FunctionType, torch.Tensor)):
         found.append(value)
     parts = (value.__dict__.values() if isinstance(value, (Thing, Slotted)) else value.values() if isinstance(value, dict)
-             else value if isinstance(value, (list, tuple)) else value.__defaults__ if isinstance(value, types.FunctionType) else ())
+             else value if isinstance(value, (list, tuple)) else (*value.__defaults__, *value.__annotations__.values()) if isinstance(value, types.FunctionType) else ())
     for part in parts:
         changeable(part, found)
     return found
@@ -131,9 +132,12 @@ def changed(pick, roots):
         target.resize_(pick.randrange(1, 4))
         return lambda: target.resize_(size)
     if isinstance(target, types.FunctionType):
-        old = target.__defaults__
-        target.__defaults__ = (instead(old[0]),)
-        return lambda: setattr(target, "__defaults__", old)
+        if pick.random() < 0.5:
+            return changed_dict(pick, target.__annotations__, instead)
+        name = pick.choice(("__defaults__", "__annotations__"))
+        old = getattr(target, name)
+        setattr(target, name, (instead(old[0]),) if name == "__defaults__" else {"x": instead(old.get("x")), "y": old.get("y")})
+        return lambda: setattr(target, name, old)
     if type(target) is Thing and pick.random() < 0.3:
         target.__class__ = Other
         return lambda: setattr(target, "__class__", Thing)

@@ -21,6 +21,7 @@ PyObject *fg_calibrate(PyObject *self, PyObject *args);
 PyObject *fg_tensor_spec(PyObject *self, PyObject *args);
 PyObject *fg_tensor_info(PyObject *self, PyObject *tensor);
 PyObject *fg_grad_is_late(PyObject *self, PyObject *tensor);
+PyObject *fg_set_abc_token(PyObject *self, PyObject *address); /* subclass.c */
 PyObject *fg_global_state(PyObject *self, PyObject *unused);
 PyObject *fg_set_fallbacks(PyObject *self, PyObject *args);
 

@@ -4,10 +4,11 @@
 
 static const char *const access_names[] = {
     "ARG", "GLOBALS", "BUILTINS", "CELL", "CELLOBJ", "FN", "CONST", "ATTR", "DICT", "KEY", "ITEM", "TYPE", "TYPEATTR",
-    "MAPKEYAT", "FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS", "FDICT", "CELLVAL", "MFUNC", "MSELF", "GRAD",
-    "PYCALL", "PROXIED", "STATE", "NONE"};
+    "MAPKEYAT", "FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS", "FNOTES", "FDICT", "CELLVAL", "MFUNC",
+    "MSELF", "GRAD", "PYCALL", "PROXIED", "STATE", "NONE"};
 static const char *const kind_names[] = {"ID", "TYPE", "EQ", "LEN", "KEYS", "HASKEY", "NOKEY", "ABSENT", "PRESENT", "TRUTH",
-                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS", "MRO", "SHAPE", "METHOD"};
+                                         "TYPEVER", "TENSOR", "PY", "RANGE", "STATE", "NOALIAS", "ALIAS", "MRO", "SHAPE", "METHOD",
+                                         "SUBCLASS"};
 _Static_assert(sizeof access_names / sizeof *access_names == A_COUNT, "a name for each access");
 _Static_assert(sizeof kind_names / sizeof *kind_names == C_COUNT, "a name for each check");
 
@@ -48,6 +49,14 @@ static bool simple(PyObject *obj, int depth)
 bool fg_is_simple(PyObject *obj)
 {
     return simple(obj, 0);
+}
+
+/* Objects of C's own types that are equal to nothing but themselves (a torch.dtype, a plain class) are keys as good as values. */
+bool fg_is_stable_key(PyObject *obj)
+{
+    PyTypeObject *t = Py_TYPE(obj);
+    return simple(obj, 0) || (PyType_HasFeature(t, Py_TPFLAGS_IMMUTABLETYPE) && t->tp_hash == PyBaseObject_Type.tp_hash &&
+                              t->tp_richcompare == PyBaseObject_Type.tp_richcompare);
 }
 
 /* -- loading */
@@ -149,6 +158,19 @@ static int load_range(Check *check, PyObject *payload)
     return check->high == -1 && PyErr_Occurred() ? -1 : 0;
 }
 
+/* Whether comparing what the check compares with the payload runs no code of the user's. */
+static bool is_plain(enum Kind kind, PyObject *payload)
+{
+    if (kind == C_HASKEY || kind == C_NOKEY)
+        return fg_is_stable_key(payload);
+    if (kind != C_KEYS || !PyTuple_Check(payload))
+        return fg_is_simple(payload);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(payload); i++)
+        if (!fg_is_stable_key(PyTuple_GET_ITEM(payload, i)))
+            return false;
+    return true;
+}
+
 /* The payload is stored at once: whatever is wrong with it, the program's deallocation lets go of it. */
 static int load_check(Check *check, PyObject *item, Py_ssize_t here)
 {
@@ -171,7 +193,7 @@ static int load_check(Check *check, PyObject *item, Py_ssize_t here)
         check->payload = hold(payload, &check->weak);
         return check->payload ? 0 : -1;
     }
-    check->simple = fg_is_simple(payload);
+    check->simple = is_plain(check->kind, payload);
     switch (check->kind) {
     case C_TYPEVER:
         return load_lookups(check, payload);
@@ -198,6 +220,10 @@ static int load_check(Check *check, PyObject *item, Py_ssize_t here)
     case C_KEYS:
         if (!PyTuple_Check(payload))
             return refuse("KEYS", "a tuple", payload);
+        break;
+    case C_SUBCLASS:
+        if (!PyTuple_Check(payload) || PyTuple_GET_SIZE(payload) != 2 || !PyType_Check(PyTuple_GET_ITEM(payload, 0)))
+            return refuse("SUBCLASS", "(a type, the answer)", payload);
         break;
     case C_TENSOR:
         if (Py_TYPE(payload) != &FgTensorSpec_Type)
@@ -253,7 +279,7 @@ static int load_node(Program *p, PyObject *item)
     }
     if ((a == A_ATTR || a == A_GRAD || a == A_TYPEATTR) && !PyUnicode_CheckExact(arg))
         return refuse(access_names[a], "a name", arg);
-    node->simple = fg_is_simple(arg);
+    node->simple = fg_is_stable_key(arg);
     node->arg = a == A_CONST ? hold(arg, &node->weak) : Py_NewRef(arg);
     if (!node->arg)
         return -1;

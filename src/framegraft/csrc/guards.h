@@ -5,12 +5,12 @@
 
 enum Access {
     A_ARG, A_GLOBALS, A_BUILTINS, A_CELL, A_CELLOBJ, A_FN, A_CONST, A_ATTR, A_DICT, A_KEY, A_ITEM, A_TYPE, A_TYPEATTR,
-    A_MAPKEYAT, A_FCODE, A_FDEFAULTS, A_FKWDEFAULTS, A_FCLOSURE, A_FGLOBALS, A_FDICT, A_CELLVAL, A_MFUNC, A_MSELF, A_GRAD,
-    A_PYCALL, A_PROXIED, A_STATE, A_NONE, A_COUNT
+    A_MAPKEYAT, A_FCODE, A_FDEFAULTS, A_FKWDEFAULTS, A_FCLOSURE, A_FGLOBALS, A_FNOTES, A_FDICT, A_CELLVAL, A_MFUNC,
+    A_MSELF, A_GRAD, A_PYCALL, A_PROXIED, A_STATE, A_NONE, A_COUNT
 };
 enum Kind {
     C_ID, C_TYPE, C_EQ, C_LEN, C_KEYS, C_HASKEY, C_NOKEY, C_ABSENT, C_PRESENT, C_TRUTH, C_TYPEVER, C_TENSOR, C_PY, C_RANGE,
-    C_STATE, C_NOALIAS, C_ALIAS, C_MRO, C_SHAPE, C_METHOD, C_COUNT
+    C_STATE, C_NOALIAS, C_ALIAS, C_MRO, C_SHAPE, C_METHOD, C_SUBCLASS, C_COUNT
 };
 
 typedef struct {
@@ -23,7 +23,7 @@ typedef struct FgShape FgShape; /* shape.c */
 typedef struct {
     enum Kind kind;
     char weak;            /* ID: payload is a weakref */
-    char simple;          /* payload is made of plain immutable values: comparing it runs no code of the user's */
+    char simple;          /* payload is made of plain immutable values, or stable keys: comparing it runs no code of the user's */
     Py_ssize_t id;        /* the guard's number */
     PyObject *payload;
     Py_ssize_t n;         /* LEN: the length; TYPEVER, MRO, ALIAS, NOALIAS, SHAPE: how many */
@@ -31,12 +31,13 @@ typedef struct {
     LookUp *lookups;      /* TYPEVER; MRO: the bases */
     Py_ssize_t *indexes;  /* ALIAS, NOALIAS, SHAPE: positions of nodes */
     FgShape *shape;
+    uint64_t token;       /* SUBCLASS: the ABC cache token when it was last asked, where that is known */
     unsigned int version; /* TYPEVER, MRO: the type's version tag when the check last held; 0 for none */
 } Check;
 
 typedef struct {
     enum Access access;
-    char weak, simple;     /* CONST: arg is a weakref; KEY: arg is a plain immutable value */
+    char weak, simple;     /* CONST: arg is a weakref; KEY: arg is a stable key */
     char fixed;            /* memo: `last` is the value whenever the facts hold */
     char early;            /* memo: evaluated before the facts */
     char typed;            /* memo: a fact of its own proves the type */
@@ -95,6 +96,8 @@ bool fg_distinct(PyObject *const *found, Py_ssize_t n);
 
 /* guards.c: plain immutable values, whose comparison runs no code of the user's. */
 bool fg_is_simple(PyObject *obj);
+/* Keys whose look-up runs no code of the user's, and whose hash and equality never change. */
+bool fg_is_stable_key(PyObject *obj);
 
 /* walk.c: room for as many inputs as the program names; false with an error. */
 bool fg_inputs_reserve(FgInputs *inputs, const Program *p);
@@ -104,6 +107,11 @@ static inline bool fg_looks_around(const Check *c)
 {
     return c->kind == C_ALIAS || c->kind == C_NOALIAS || c->kind == C_SHAPE;
 }
+
+/* subclass.c. value: an abstract base class. 1 as it was, 0 not, -1 error. */
+int fg_subclass_holds(Check *check, PyObject *value);
+/* The word that changes with each ABCMeta.register(); NULL: not known where. */
+extern const uint64_t *fg_abc_token;
 
 /* shape.c */
 FgShape *fg_shape_load(PyObject *payload);

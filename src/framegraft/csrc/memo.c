@@ -99,6 +99,7 @@ static bool only_pointed_at(const Node *node)
     case A_MSELF:
     case A_FDEFAULTS:
     case A_FKWDEFAULTS:
+    case A_FNOTES:
     case A_ATTR:
     case A_PROXIED:
         return true;
@@ -133,7 +134,8 @@ static PyObject **field_of(enum Access access, PyObject *obj)
         PyFunctionObject *f = (PyFunctionObject *)obj;
         return access == A_FCODE ? &f->func_code : access == A_FDEFAULTS ? &f->func_defaults :
                access == A_FKWDEFAULTS ? &f->func_kwdefaults : access == A_FCLOSURE ? &f->func_closure :
-               access == A_FGLOBALS ? &f->func_globals : access == A_FDICT ? &f->func_dict : NULL;
+               access == A_FGLOBALS ? &f->func_globals : access == A_FDICT ? &f->func_dict :
+               access == A_FNOTES ? &f->func_annotations : NULL;
     }
     if (PyCell_Check(obj) && access == A_CELLVAL)
         return &((PyCellObject *)obj)->ob_ref;
@@ -255,6 +257,7 @@ static bool prove(Program *p, Memo *m, Py_ssize_t i)
     case A_FKWDEFAULTS:
     case A_FCLOSURE:
     case A_FGLOBALS:
+    case A_FNOTES:
     case A_FDICT:
     case A_CELLVAL:
     case A_MFUNC:
@@ -340,6 +343,14 @@ static void state_check(Node *node, Memo *m, Py_ssize_t i, Check *c)
     Fact *f;
     if (settled(node, m, c))
         return;
+    if (c->kind == C_SUBCLASS && fg_abc_token && c->token == *fg_abc_token) {
+        if (!m->token) {
+            add_fact(m, F_TOKEN, i, RUN_UNKNOWN, v, &f);
+            f->as.version = c->token;
+        }
+        m->token = true; /* one fact for all */
+        return;
+    }
     if (!pure || fg_looks_around(c)) {
         m->python |= !pure;
         late_step(m, i, c);

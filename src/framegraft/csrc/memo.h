@@ -4,7 +4,7 @@
 #include "guards.h"
 #include "tensor.h"
 
-enum Op { F_GLOBALS, F_BUILTINS, F_ALIVE, F_ARG, F_CELL, F_ITEM, F_TYPE, F_SLOT, F_VERSION, F_LOOKUP, F_CLASS, F_LEN, F_TENSOR, F_CHECK };
+enum Op { F_GLOBALS, F_BUILTINS, F_ALIVE, F_ARG, F_CELL, F_ITEM, F_TYPE, F_SLOT, F_VERSION, F_LOOKUP, F_CLASS, F_LEN, F_TENSOR, F_TOKEN, F_CHECK };
 
 typedef struct {
     enum Op op;
@@ -65,6 +65,7 @@ struct Memo {
     Alias *alias;
     int *first, *child;  /* children of node i: child[first[i]] to child[first[i + 1] - 1] */
     bool python;         /* late steps may run Python code */
+    bool token;          /* a fact proves that nobody has called ABCMeta.register() since SUBCLASS checks were made */
 };
 
 /* words.c. Builds word, first_word, root, tensor and rest for facts that hold; false where memory ran out. */

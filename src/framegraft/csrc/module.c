@@ -46,6 +46,7 @@ static PyMethodDef methods[] = {
     {"type_name", type_name, METH_O, "A class's name as the interpreter's own errors tell it: some in C with their module."},
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
     {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},
+    {"set_abc_token", fg_set_abc_token, METH_O, "set_abc_token(address): where the ABC cache token is counted; 0: not known."},
     {"grad_is_late", fg_grad_is_late, METH_O, "Whether a view has no grad_fn yet because its base came to require a gradient later."},
     {"tensor_info", fg_tensor_info, METH_O, "Metadata of a tensor as the calibrated fields give it."},
     {"new_tensor_spec", fg_tensor_spec, METH_VARARGS, "new_tensor_spec(tensor, text, any=): any tells for each size, then each stride, whether it may be anything."},

@@ -97,6 +97,8 @@ static bool fact_holds(Program *p, Fact *f, const FgFrameView *view)
         return fg_type_version(f->obj) == f->as.version;
     case F_LEN:
         return PyDict_GET_SIZE(f->obj) == f->as.n;
+    case F_TOKEN:
+        return *fg_abc_token == f->as.version;
     case F_TENSOR:
         return fg_packed_matches_at(f->as.packed, f->obj, &fg_at);
     default:

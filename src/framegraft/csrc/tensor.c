@@ -30,9 +30,11 @@ struct FgTensorSpec {
 PyObject *fg_calibrate(PyObject *self, PyObject *args)
 {
     PyObject *type;
-    if (!PyArg_ParseTuple(args, "O!iiiiiiiii", &PyType_Type, &type, &fg_at.cdata, &fg_at.keys, &fg_at.dtype, &fg_at.device, &fg_at.ndim, &fg_at.meta, &fg_at.rg,
-                          &fg_at.grad_fn, &fg_at.inlined))
+    unsigned long long plain_meta;
+    if (!PyArg_ParseTuple(args, "O!iiiiiiiiiK", &PyType_Type, &type, &fg_at.cdata, &fg_at.keys, &fg_at.dtype, &fg_at.device, &fg_at.ndim, &fg_at.meta, &fg_at.rg,
+                          &fg_at.grad_fn, &fg_at.inlined, &plain_meta))
         return NULL;
+    fg_at.plain_meta = plain_meta;
     fg_at.ready = fg_at.cdata > 0;
     Py_XSETREF(tensor_type, (PyTypeObject *)Py_NewRef(type));
     Py_RETURN_NONE;

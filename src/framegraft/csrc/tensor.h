@@ -7,6 +7,7 @@
 /* Offsets that calibrate.py found and verified; ready: they may be used. */
 typedef struct {
     int ready, cdata, keys, dtype, device, ndim, meta, rg, grad_fn, inlined;
+    uint64_t plain_meta; /* the first word of an autograd record that is no view's: its vtable; 0: not known */
 } FgOffsets;
 extern FgOffsets fg_at;
 
@@ -27,7 +28,8 @@ static inline const int64_t *fg_sizes_of(const char *impl, int64_t ndim, const i
 }
 
 /* Whether a tensor requires a gradient. FG_LATE: a view from before its base was written to with a gradient. torch gives it a grad_fn
-   when somebody looks (`is_leaf`, an operation), and refuses to write to it until then; `requires_grad` asks the base meanwhile. */
+   when somebody looks (`is_leaf`, an operation), and refuses to write to it until then; `requires_grad` asks the base meanwhile
+   (DifferentiableViewMeta::requires_grad; AutogradMeta's own has nobody to ask). */
 enum { FG_NO_GRAD, FG_GRAD, FG_LATE };
 char fg_ask_grad(PyObject *tensor);
 
@@ -36,7 +38,9 @@ static inline char fg_grad_of(PyObject *tensor, const char *impl, const FgOffset
     const char *meta = FG_READ(const char *, impl, at->meta);
     if (!meta)
         return FG_NO_GRAD;
-    return FG_READ(uint8_t, meta, at->rg) || FG_READ(void *, meta, at->grad_fn) ? FG_GRAD : fg_ask_grad(tensor);
+    if (FG_READ(uint8_t, meta, at->rg) || FG_READ(void *, meta, at->grad_fn))
+        return FG_GRAD;
+    return at->plain_meta && FG_READ(uint64_t, meta, 0) == at->plain_meta ? FG_NO_GRAD : fg_ask_grad(tensor);
 }
 
 #define FG_ANY INT64_MIN /* in place of a size or stride that may be anything */

@@ -131,6 +131,10 @@ int fg_access(Node *node, PyObject *base, const FgFrameView *view, PyObject **va
     case A_PROXIED:
         v = Py_TYPE(base) == &PyDictProxy_Type ? FG_PROXIED(base) : NULL;
         break;
+    case A_FNOTES:
+        *value = PyFunction_Check(base) ? PyFunction_GetAnnotations(base) : NULL; /* makes a dict of them where none was asked for yet */
+        Py_XINCREF(*value);
+        return *value || !PyErr_Occurred() ? 0 : fg_forgive();
     case A_STATE:
     case A_NONE:
         v = Py_None;
@@ -386,6 +390,8 @@ int fg_holds(Check *c, PyObject *value, PyObject *const *values)
         return type_lookups(c, value);
     case C_MRO:
         return same_mro(c, value);
+    case C_SUBCLASS:
+        return fg_subclass_holds(c, value);
     case C_TENSOR:
         r = fg_tensor_matches(c->payload, value);
         return r < 0 ? fg_forgive() : r;
@@ -428,7 +434,7 @@ bool fg_stable_keys(PyObject *dict)
     Py_ssize_t pos = 0;
     PyObject *key, *value;
     while (PyDict_Next(dict, &pos, &key, &value))
-        if (!fg_is_simple(key))
+        if (!fg_is_stable_key(key))
             return false;
     return true;
 }
@@ -438,6 +444,7 @@ bool fg_is_pure(const Check *c, PyObject *value)
     switch (c->kind) {
     case C_PY:
     case C_TRUTH:
+    case C_SUBCLASS:
         return false;
     case C_EQ:
         return c->simple;

@@ -78,6 +78,8 @@ static int words_of(const Program *p, const Fact *f, bool next, Word *out)
         return version_words(f->obj, out);
     case F_LEN:
         return word(out, 0, &((PyDictObject *)f->obj)->ma_used);
+    case F_TOKEN:
+        return word(out, 0, fg_abc_token);
     case F_CHECK:
         return check_words(f->as.check, f->obj, out);
     default:

@@ -24,10 +24,10 @@ from ..model.value import (
     TracebackVariable,
     TupleVariable,
 )
+from ..semantics import lookup
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
-from ..semantics.lookup import HEAP_TYPE
 from ..semantics.wrapping import STAND_INS
 from ..tensor.arrays import ArrayVariable
 from ..tensor.inference import InferenceVariable
@@ -132,7 +132,15 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         raise Unreconstructible(f"a {t.cls.__name__}")
     if t.namespace is not None:
         _namespace(cg, t, t.namespace)
+    if not t.attrs:
+        return
+    plain = _stores_plainly(cg, t.cls)
     for attr, value in t.attrs.items():
+        if plain:
+            cg.load(value)
+            cg.op("LOAD_FAST", name)
+            cg.op("STORE_ATTR", attr)
+            continue
         cg.load_object(object)
         cg.op("LOAD_ATTR", "__setattr__")
         cg.op("LOAD_FAST", name)
@@ -140,6 +148,14 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         cg.load(value)
         cg.call(3)
         cg.op("POP_TOP")
+
+
+def _stores_plainly(cg: Codegen, cls: type) -> bool:
+    """Whether setting an attribute is object.__setattr__, which has been traced; guarded."""
+    if "__setattr__" in cg.state.class_writes or lookup.peek(cls, "__setattr__") is not object.__setattr__:
+        return False
+    lookup.record(cg, cls, "__setattr__")
+    return True
 
 
 @builds(InferenceVariable)
@@ -167,7 +183,7 @@ def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:
 
 
 def _is_python_class(cls: type) -> bool:
-    return bool(cls.__flags__ & HEAP_TYPE)
+    return bool(cls.__flags__ & lookup.HEAP_TYPE)
 
 
 @builds(FunctionVariable)

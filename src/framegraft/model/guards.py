@@ -58,6 +58,7 @@ _CODE: dict[str, Any] = {
     "PY": lambda n, p: f"{p.__name__}({n})",
     "SHAPE": lambda n, p: p.text,
     "METHOD": lambda n, p: f"___is_method({n}, {p.__objclass__.__qualname__}.{p.__name__})",
+    "SUBCLASS": lambda n, p: f"issubclass({p[0].__qualname__}, {n}) == {p[1]}",
     "RANGE": lambda n, p: f"{p[0]} <= {n} <= {p[1]}",
 }
 
@@ -78,6 +79,8 @@ def _payload_key(payload: Any) -> Any:
         return (kind, payload.hex())
     if kind is tuple and payload and type(payload[0]) is Source:
         return payload
+    if kind is tuple and payload and isinstance(payload[0], type):
+        return (kind, *map(id, payload))
     return id(payload)
 
 

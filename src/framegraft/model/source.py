@@ -100,6 +100,7 @@ _FUNCTION_FIELDS = {
     "FKWDEFAULTS": "__kwdefaults__",
     "FCLOSURE": "__closure__",
     "FGLOBALS": "__globals__",
+    "FNOTES": "__annotations__",
     "FDICT": "__dict__",
     "CELLVAL": "cell_contents",
     "MFUNC": "__func__",
@@ -108,7 +109,7 @@ _FUNCTION_FIELDS = {
     "GRAD": "grad",
 }
 
-_FUNCTION_ACCESS = {_FUNCTION_FIELDS[access]: access for access in ("FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS")}
+_FUNCTION_ACCESS = {_FUNCTION_FIELDS[access]: access for access in ("FCODE", "FDEFAULTS", "FKWDEFAULTS", "FCLOSURE", "FGLOBALS", "FNOTES")}
 
 
 def _base_name(source: Source) -> str:

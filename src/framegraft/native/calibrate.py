@@ -6,7 +6,9 @@ verification is read through Python attributes instead, with a warning. FRAMEGRA
 
 from __future__ import annotations
 
+import abc
 import ctypes
+import importlib
 import os
 import warnings
 from typing import Any
@@ -32,6 +34,7 @@ def ensure_calibrated() -> None:
         return
     _done = True
     warn_if_untested()
+    _native.set_abc_token(_abc_token())
     _make_symbols_global()
     wanted = os.environ.get("FRAMEGRAFT_NO_CALIBRATION") != "1"
     state_ok = wanted and _state_functions_work()
@@ -45,7 +48,7 @@ def ensure_calibrated() -> None:
             if _verified():
                 calibrated = True
                 return
-    _native.calibrate(torch.Tensor, *([0] * 9))
+    _native.calibrate(torch.Tensor, *([0] * 10))
     warnings.warn("framegraft: the layout of this torch's tensors is not known; guards read Python attributes", stacklevel=2)
 
 
@@ -84,6 +87,25 @@ def slow_state() -> tuple:
         torch.is_autocast_cache_enabled(), torch._C._dispatch_tls_local_include_set().raw_repr(),
         torch._C._dispatch_tls_local_exclude_set().raw_repr(),
     )
+
+
+def _abc_token() -> int:
+    """Where CPython's ``_abc`` counts the ABC cache token (``abc.get_cache_token()``), 0 where that is not certain."""
+    if os.environ.get("FRAMEGRAFT_NO_CALIBRATION") == "1":
+        return 0
+    of = ctypes.pythonapi.PyModule_GetState
+    of.restype, of.argtypes = ctypes.c_void_p, [ctypes.py_object]
+    state = of(importlib.import_module("_abc"))
+
+    def places() -> set[int]:
+        return {state + o for o in (0, _WORD) if _read(ctypes.c_uint64, state + o) == abc.get_cache_token()}
+
+    class Probe(abc.ABC): ...  # noqa: B024
+
+    before = places() if state else set()
+    Probe.register(int)  # counts it up
+    found = before & places()
+    return found.pop() if len(found) == 1 else 0
 
 
 def _make_symbols_global() -> None:
@@ -195,7 +217,18 @@ def _offsets() -> tuple[int, ...]:
     ]
     if not grad_fn:
         raise LookupError
-    return (cdata, keys, dtype, device, ndim, meta, flag, grad_fn[0], _INLINE_DIMS)
+    views = [x[0] for x in plain]
+    of_views = [_read(ctypes.c_uint64, x._cdata + meta) for x in views]
+    plain_meta = _class_word(metas + inner, of_views)
+    return (cdata, keys, dtype, device, ndim, meta, flag, grad_fn[0], _INLINE_DIMS, plain_meta)
+
+
+def _class_word(records: list[int], of_views: list[int]) -> int:
+    """The first word, which tells the class, of autograd records that are no view's; 0 where that is not certain."""
+    if not all(of_views):
+        return 0
+    found, others = ({_read(ctypes.c_uint64, m) for m in some} for some in (records, of_views))
+    return found.pop() if len(found) == 1 and not found & others else 0
 
 
 def _verified() -> bool:

@@ -45,7 +45,8 @@ from .names import InstalledName, Numbering
 from .search import Search
 
 _pins = itertools.count(1)
-_LEVEL = Source("CONST", forward_ad).child("DICT").child("KEY", "_current_level")  # of forward mode; none, or nothing is captured
+_FORWARD_AD = Source("CONST", forward_ad)
+_LEVEL = _FORWARD_AD.child("DICT").child("KEY", "_current_level")  # of forward mode; none, or nothing is captured
 MAX_ATTEMPTS = 40
 RESUME = "__resume_at_"  # begins the names of resume functions
 
@@ -195,6 +196,7 @@ class Conversion:
                    for i, (name, cell) in enumerate(zip(code.co_freevars, fn.__closure__ or (), strict=True))]
         inlining.start_frame(root, code, bound, closure)
         state.guards.add(Source("STATE"), "STATE", self.global_state)
+        state.guards.add(_FORWARD_AD, "TYPE", type(forward_ad))
         state.guards.add(_LEVEL, "ID", forward_ad._current_level)
         devices.begin(state, self.devices)
         return state, root

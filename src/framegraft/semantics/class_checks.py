@@ -71,23 +71,20 @@ INSTANCE_CHECKS: dict[Any, Any] = {}
 
 
 def _abc_check(tx: Any, obj: VariableTracker, cls: type, target: type, hook: str) -> bool:
-    """ABCMeta.__instancecheck__: registrations are seen through the ABC cache token, guarded."""
+    """ABCMeta.__instancecheck__ and __subclasscheck__: registrations are seen through the ABC cache token, guarded."""
+    check = lookup.mro_lookup(tx, type(target), "__subclasscheck__")  # which __instancecheck__ calls
+    if check is not abc.ABCMeta.__dict__["__subclasscheck__"]:
+        raise GraphBreak("untraceable_call", f"{type(target).__name__}.__subclasscheck__")
     if hook == "__instancecheck__" and instances.tells_own_class(tx, obj):
         raise GraphBreak("untraceable_call", f"isinstance() of a {cls.__name__}, which has a __class__ of its own")
-    tx.state.guards.add(pinned(target).child("PYCALL", _AbcAnswer(cls, target)), "EQ", issubclass(cls, target))
-    return issubclass(cls, target)
+    return is_subclass(tx, cls, target)
 
 
-class _AbcAnswer:
-    """Guard accessor: is ``cls`` a (virtual) subclass of the class?"""
-
-    __name__ = "has_subclass"
-
-    def __init__(self, cls: type, target: type) -> None:
-        self.cls = cls
-
-    def __call__(self, target: type) -> bool:
-        return issubclass(self.cls, target)
+def is_subclass(tx: Any, cls: type, target: Any) -> bool:
+    """What ABCMeta tells about the two, guarded; ``target`` may be a protocol with data members, too."""
+    found = abc.ABCMeta.__subclasscheck__(target, cls)
+    tx.state.guards.add(pinned(target), "SUBCLASS", (cls, found))
+    return found
 
 
 for _name in ("__instancecheck__", "__subclasscheck__"):

@@ -120,25 +120,15 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         field = root.function_field(part)
         tx.state.guards.add(field, "ID", entries)
         if type(entries) is dict:
-            tx.state.guards.add(field, "PY", _SameEntries(entries))
+            tx.state.guards.add(field, "TYPE", dict)
+            tx.state.guards.add(field, "KEYS", tuple(entries))
+            for name, entry in entries.items():
+                tx.state.guards.add(field.child("KEY", name), "ID", entry)
     for part in ("__wrapped__", "__signature__"):
         tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
     made = inspect.signature(types.MethodType(value, object()) if bound else value)
     tx.state.guards.made[id(made)] = made
     return wrap_pinned(tx, made)
-
-
-class _SameEntries(Condition):
-    """Guard: a dict with the same keys, in order, and the very same values."""
-
-    __name__ = "same_entries"
-
-    def __init__(self, value: dict) -> None:
-        self.key = id(value)
-        self.entries = dict(value)
-
-    def __call__(self, value: Any) -> bool:
-        return list(value) == list(self.entries) and all(value[k] is v for k, v in self.entries.items())
 
 
 class _Referent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import typing
 from typing import Any
 
@@ -28,18 +27,6 @@ class _Members:
         return (getattr(target, "_is_protocol", False), getattr(target, "_is_runtime_protocol", False), members)
 
 
-class _Answer:
-    """Guard accessor: is ``cls`` a (virtual) subclass of the protocol? Asked as ABCMeta asks, of protocols with data members, too."""
-
-    __name__ = "has_subclass"
-
-    def __init__(self, cls: type) -> None:
-        self.cls = cls
-
-    def __call__(self, target: Any) -> bool:
-        return abc.ABCMeta.__subclasscheck__(target, self.cls)
-
-
 _MEMBERS = _Members()
 
 
@@ -49,22 +36,15 @@ def _check(tx: Any, obj: VariableTracker, cls: type, target: Any, hook: str) -> 
     if "__protocol_attrs__" not in target.__dict__ and not VERSION.asks_protocol_members and getattr(target, "_is_protocol", False):
         raise GraphBreak("untraceable_call", f"isinstance() with {target.__name__}, whose members are not known")
     if not getattr(target, "_is_protocol", False):
-        return _is_subclass(tx, cls, target)
+        return class_checks.is_subclass(tx, cls, target)
     told = _MEMBERS(target)
     tx.state.guards.add(pinned(target).child("PYCALL", _MEMBERS), "EQ", told)
     _, checkable, members = told
     if not checkable:
         raise GraphBreak("raised_exception", f"isinstance() with {target.__name__}, which is not checkable at run time")
     if VERSION.asks_protocol_members and not all(is_method for _, is_method in members):
-        return _has_all(tx, obj, cls, members) or _is_subclass(tx, cls, target)
-    return _is_subclass(tx, cls, target) or _has_all(tx, obj, cls, members)
-
-
-def _is_subclass(tx: Any, cls: type, target: Any) -> bool:
-    answer = _Answer(cls)
-    found = answer(target)
-    tx.state.guards.add(pinned(target).child("PYCALL", answer), "EQ", found)
-    return found
+        return _has_all(tx, obj, cls, members) or class_checks.is_subclass(tx, cls, target)
+    return class_checks.is_subclass(tx, cls, target) or _has_all(tx, obj, cls, members)
 
 
 def _has_all(tx: Any, obj: VariableTracker, cls: type, members: tuple) -> bool:

@@ -250,6 +250,7 @@ _MEANING = {
     "ABSENT": "it was looked for and not found",
     "PRESENT": "it was found",
     "TYPEVER": "these names were looked up in the class and its bases",
+    "SUBCLASS": "isinstance() or issubclass() was asked, which registered classes decide",
     "METHOD": "{source} is this method of an object, whichever that is",
     "TENSOR": "the graph is for tensors of this kind and shape",
     "STATE": "the graph is for these modes of torch (grad, autocast, defaults)",
