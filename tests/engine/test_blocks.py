@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import framegraft
@@ -99,6 +100,43 @@ class Convolutions(nn.Module):
         return self.blocks(x)
 
 
+class Mixed(nn.Module):
+    """Many kinds of operations: new tensors, views, writes, random numbers, tensors of integers and of truth values."""
+
+    def __init__(self, frozen):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(8), nn.Linear(8, 8), nn.Linear(8, 8)
+        self.requires_grad_(not frozen)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x):
+        h = F.silu(self.up(self.norm(x)))
+        share = torch.cat([h, x], -1).mean(-1, keepdim=True)
+        chosen = torch.where(h > 0, h, self.down(h))
+        best, at = chosen.max(-1, keepdim=True)
+        filled = chosen.clone()
+        filled.add_(1).mul_(share)
+        filled[0] = 0
+        self.count.add_(at.sum())
+        heads = x.view(2, 3, 2, 4).transpose(1, 2)
+        seen = F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).reshape(x.shape)
+        ones = torch.ones_like(h, requires_grad=False)
+        left, right = torch.stack([seen, ones]).unbind()
+        dropped = F.dropout(filled, 0.3, self.training) * best.detach()
+        return x + dropped * left.contiguous() + right.to(torch.float32) + torch.einsum("bld,bld->bl", h, x)[..., None]
+
+
+class MixedStack(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(map(Mixed, (False, True, False, True, False, False, True)))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
 def encoder():
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
     return nn.TransformerEncoder(layer, 4, enable_nested_tensor=False).eval()
@@ -112,6 +150,8 @@ def hugging_face(name, **settings):
 
 
 MODELS = {
+    "mixed": (lambda: MixedStack().eval(), lambda: torch.randn(2, 3, 8)),
+    "mixed, trained": (lambda: MixedStack().train(), lambda: torch.randn(2, 3, 8)),
     "stack": (stack, lambda: torch.randn(2, 4)),
     "convolutions": (lambda: Convolutions().train(), lambda: torch.randn(2, 3, 8, 8)),
     "encoder": (encoder, lambda: torch.randn(2, 5, 8)),
@@ -128,7 +168,9 @@ def test_same_graph_and_guards(name, grad, monkeypatch):
     model, given = make(), inputs()
     other = copy.deepcopy(model)
     with torch.set_grad_enabled(grad):
+        torch.manual_seed(1)
         gm, guards, result = captured(model, given)
+        torch.manual_seed(1)
         monkeypatch.setattr(conversion, "Blocks", lambda *args: None)
         framegraft.reset()
         traced, traced_guards, expected = captured(other, given)
@@ -137,7 +179,9 @@ def test_same_graph_and_guards(name, grad, monkeypatch):
     assert [n.meta.get("source") for n in gm.graph.nodes] == [n.meta.get("source") for n in traced.graph.nodes]
 
     def shapes(graph):
-        return [(t.shape, t.stride(), t.dtype, t.requires_grad) for n in graph.graph.nodes
+        memory = {}
+        return [(n.name, t.shape, t.stride(), t.dtype, t.device, t.requires_grad, t.is_leaf, t._is_view(), t._version, t.storage_offset(),
+                 t.untyped_storage().nbytes(), memory.setdefault(t.untyped_storage()._cdata, len(memory))) for n in graph.graph.nodes
                 if isinstance(t := n.meta.get("example_value"), torch.Tensor)]
 
     assert shapes(gm) == shapes(traced)

@@ -23,8 +23,9 @@ class Guard:
 
     def code(self) -> str:
         """The guard as a readable Python expression."""
+        spell = _CODE.get(self.check)
         name = self.source.name
-        return _CODE.get(self.check, lambda n, p: f"{self.check.lower()}({n}, {spelled(p):.80})")(name, self.payload)
+        return spell(name, self.payload) if spell is not None else f"{self.check.lower()}({name}, {spelled(self.payload):.80})"
 
 
 def spelled(value: Any) -> str:
@@ -69,7 +70,8 @@ class Condition:
     key: Any
 
 
-def _payload_key(payload: Any) -> Any:
+def payload_key(payload: Any) -> Any:
+    """Equal for payloads that say the same."""
     kind = type(payload)
     if issubclass(kind, Condition):
         return (kind, payload.key)
@@ -100,11 +102,18 @@ class GuardSet:
         self.where: Any = lambda: ""
 
     def add(self, source: Source, check: str, payload: Any = None, cause: str | None = None) -> None:
-        key = (source, check, _payload_key(payload))
+        key = (source, check, payload_key(payload))
         if key in self._seen:
             return
         self._seen.add(key)
         self.guards.append(Guard(source, check, payload, self.where() if cause is None else cause))
+
+    def add_like(self, source: Source, guard: Guard, key: Any) -> None:
+        """What ``guard`` says, of another place; ``key``: of its payload."""
+        seen = (source, guard.check, key)
+        if seen not in self._seen:
+            self._seen.add(seen)
+            self.guards.append(Guard(source, guard.check, guard.payload, guard.cause))
 
     def pin(self, source: Source, obj: Any) -> Source:
         """Guard that ``source`` is this very object; paths below it may start at the returned root."""

@@ -19,7 +19,7 @@ import torch
 
 from .. import _native
 from ..errors import GraphBreak, Restart
-from ..model.guards import Guard, ProgramBuilder
+from ..model.guards import Guard, ProgramBuilder, payload_key
 from ..model.source import Source, local
 from ..model.value import LazyVariable, ObjectVariable, TensorVariable, VariableTracker
 from .likeness import Pairs, alike, as_is, collect, is_operand, is_plain, parts_of, shown
@@ -71,7 +71,7 @@ class Pattern:
     """What was seen below a module: ``program`` checks it on another one. Lists are in the order of the program's nodes."""
 
     program: Any
-    guards: list[tuple[Guard, int]]  # with the node that it looks at
+    guards: list[tuple[Guard, int, Any]]  # with the node that it looks at, and the payload's key
     sources: list[Source]  # below the first module, which comes first
     values: list[Any]
     tracked: list[bool]  # whether the object has a tracker that was made on this path
@@ -130,13 +130,12 @@ class Blocks:
         return result
 
     def note(self, kind: str, target: Any, args: list, kwargs: dict, result: Any, node: Any, nodes: int, caught_at: int,
-             inferred: bool) -> None:
-        """Record an operation of a call that may become a block. ``inferred``: by a rule for whole functions (whole.py)."""
-        if not self.open:
-            return
+             plain: bool) -> None:
+        """Record an operation of a call that may become a block. ``plain``: its result is a new tensor that follows from the
+        metadata of its operands."""
         new = None
         if type(result) is TensorVariable and result.node is node:
-            if inferred:
+            if plain and nodes == 1 and (not result.fake.requires_grad or _recorded([*args, *kwargs.values()]) is not None):
                 new = tuple(result.fake.shape), result.fake.stride(), result.fake.dtype, result.fake.fake_device
             elif target in _VIEWS and not kwargs:
                 new = ()
@@ -225,6 +224,8 @@ class Blocks:
         state.grew_at = state.steps
         if new:
             fake = empty(graph.mode, *new)
+            if made.result.fake.requires_grad:  # type: ignore[attr-defined]
+                fake = graph.mode.record(fake, _recorded([pairs.new(a) for a in (*made.args, *made.kwargs.values())]))
         else:
             source: Any = pairs.new(made.args[0])
             with graph.propagating():
@@ -234,7 +235,8 @@ class Blocks:
         if self.open > 1:  # a call around this one may become a block
             given = [pairs.new(a) for a in made.args]
             named = {k: pairs.new(v) for k, v in made.kwargs.items()}
-            self.operations.append(dataclasses.replace(made, args=given, kwargs=named, result=result, node=node))
+            self.operations.append(Operation(made.kind, made.target, given, named, result, node, graph, made.nodes, made.repeats,
+                                             made.caught_at, made.new))
         pairs.add(made.result, result)
         return node
 
@@ -275,7 +277,7 @@ class Blocks:
         if any(s is not None and s not in at for s in same.values()):
             return None
         aliases = {at[one]: None if other is None else at[other] for one, other in same.items()}
-        return Pattern(program, [(g, at[g.source]) for g in guards], sources, values, tracked, aliases)
+        return Pattern(program, [(g, at[g.source], payload_key(g.payload)) for g in guards], sources, values, tracked, aliases)
 
     def _apart(self, pattern: Pattern, values: list[Any]) -> bool:
         """Whether the objects that the trace tells apart by identity are other ones than any that it knows, or the same."""
@@ -321,7 +323,7 @@ class Blocks:
             elif tracked and not isinstance(new, torch.Tensor):
                 state.by_id[id(new)] = LazyVariable(new, place)
                 state.keep_alive.append(new)
-        for guard, node in pattern.guards:
+        for guard, node, key in pattern.guards:
             before = pattern.sources[node]
             if before in shared:
                 continue
@@ -330,7 +332,7 @@ class Blocks:
             elif guard.check == "PRESENT":
                 state.guards.present(places[before])
             else:
-                state.guards.add(places[before], guard.check, guard.payload, guard.cause)
+                state.guards.add_like(places[before], guard, key)
         if state.graph.symbols is not None:
             self._stop()
 
@@ -345,6 +347,17 @@ class Blocks:
         made = state.by_id[id(value)] = graph.add_input(value, source)
         state.keep_alive.append(value)
         return made
+
+
+def _recorded(trackers: list[VariableTracker]) -> Any:
+    """A fake operand that makes autograd record the operation."""
+    for tracker in trackers:
+        if isinstance(tracker, TensorVariable):
+            if tracker.fake.requires_grad:
+                return tracker.fake
+        elif (found := _recorded(list(parts_of(tracker) or ()))) is not None:
+            return found
+    return None
 
 
 def _nothing() -> None:

@@ -288,7 +288,8 @@ def _random(rule: Any) -> Any:
         found = rule(mode, args, kwargs) if kwargs.get("generator") is None else NotImplemented
         if type(found) is FakeTensor and found.dtype not in FLOATS:
             return NotImplemented
-        mode.random |= found is not NotImplemented
+        if found is not NotImplemented:
+            mode.note_random()
         return found
 
     return drawn

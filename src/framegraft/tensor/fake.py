@@ -109,7 +109,9 @@ class CaptureMode(FakeTensorMode):
         self.nt_tensor_id_counter = self.nt_tensor_id_initial_count
         self.has_unbacked = False  # some size may be unknown even in this call
         self.twins: dict[torch.device, dict[str, Any]] = {}  # twin.py's
+        self._answer: FakeTensor | None = None  # what the next operation gives, whichever it is
         self.random = False  # whether an operation drew random numbers
+        self.effects = 0  # how many operations drew some, or wrote to tensors as their schemas say
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
         self.expanded: set[int] = set()  # the storages of inputs that have several elements in one place
@@ -141,26 +143,48 @@ class CaptureMode(FakeTensorMode):
         """False: torch would wrap ``__torch_dispatch__`` in what imports torch._dynamo at the first operation."""
         return False
 
+    def record(self, fake: FakeTensor, operand: FakeTensor) -> FakeTensor:
+        """``fake``, new and of no operation so far, as autograd leaves the result of one that it records for ``operand``.
+
+        Autograd does that for an operation which costs it least; who made the result, no rule and no program can ask a fake one.
+        """
+        if not (fake.dtype.is_floating_point or fake.dtype.is_complex):
+            return fake
+        self._answer = fake
+        try:
+            with self:
+                return torch.neg(operand)  # type: ignore[return-value]
+        finally:
+            self._answer = None
+
     def __torch_dispatch__(self, func: Any, classes: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _DEVICE and type(args[0]) is FakeTensor:  # composite operations in C++ ask again and again
             return META if self.in_kernel_invocation else args[0].fake_device
+        if self._answer is not None and func is _RECORDED:
+            return self._answer
         named = kwargs or {}
         writing = _WRITING.get(func)
         if writing is None:
-            writing = _WRITING[func] = _kind_of(func), _written_by(func)
-        kind, written = writing
+            writing = _WRITING[func] = _kind_of(func), _written_by(func), torch.Tag.nondeterministic_seeded in func.tags
+        kind, written, seeded = writing
         if written and not _reads_statistics(func, args, named):
             self._note_written(written, args, named, kind or "out" in named)
         known = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
         if known is not NotImplemented:
             return known
         kernels.check(func, args, named)
-        if not self.random and torch.Tag.nondeterministic_seeded in func.tags:
-            self.random = not _drops_nothing(func, args, named)
+        if seeded and not _drops_nothing(func, args, named):
+            self.note_random()
         return self._in_place(kind, func, classes, args, named) if kind else self.dispatch(func, classes, args, named)
+
+    def note_random(self) -> None:
+        """An operation draws random numbers."""
+        self.random = True
+        self.effects += 1
 
     def _note_written(self, written: tuple, args: tuple, kwargs: dict, in_place: Any) -> None:
         """Kernels refuse most writes to tensors that have several elements in one place; compilers write to a copy, or to all of it."""
+        self.effects += 1
         for index, name in written:
             value = args[index] if index < len(args) else kwargs.get(name)
             for target in value if isinstance(value, (list, tuple)) else (value,):
@@ -196,8 +220,10 @@ class CaptureMode(FakeTensorMode):
 
 
 _DEVICE = torch.ops.prim.device.default
-# operation -> "pointwise", "other", or "" where it is none that works in place; positions and names of all that it writes to
-_WRITING: dict[Any, tuple[str, tuple[tuple[int, str], ...]]] = {}
+_RECORDED = torch.ops.aten.neg.default  # what CaptureMode.record() lets autograd record
+# operation -> "pointwise", "other", or "" where it is none that works in place; positions and names of all that it writes to;
+# whether it may draw random numbers
+_WRITING: dict[Any, tuple[str, tuple[tuple[int, str], ...], bool]] = {}
 _RESHAPING = frozenset(("resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_",
                         "as_strided_", "rename_", "detach_", "resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"))
 

@@ -32,6 +32,7 @@ from ..semantics import making, members
 from . import indexing, numpy, subclasses, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .modes import note_modes
+from .watching import Watch, is_torchs
 
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
 
@@ -139,7 +140,10 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before: list[tuple[TensorVariable, tuple]] = []
-    caught = note_errors(state, name, _may_raise(target))
+    raises = _may_raise(target)
+    caught = note_errors(state, name, raises)
+    blocks = state.blocks if state.blocks is not None and state.blocks.open else None
+    watch = Watch(state.graph.mode, () if blocks is None else unwrap.by_fake.values())
     try:
         result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
         inferred = result is not NotImplemented
@@ -171,8 +175,9 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             return given
     calls = state.graph.call_count - 1
     made = wrap_result(tx, node, result, unwrap)
-    if state.blocks is not None:
-        state.blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, inferred)
+    if blocks is not None:
+        plain = inferred or not raises and is_torchs(target) and watch.saw_only(result)
+        blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, plain)
     return made
 
 

@@ -1,7 +1,7 @@
 """Shape propagation of whole functions of torch, which leaves torch's dispatcher out.
 
-For what programs call most, and only where the dispatcher would do no more than propagate shapes: no gradient is recorded, no
-cast, no transform and no symbolic size is at work, and what comes back is a new tensor. Everything else is ``NotImplemented``.
+For what programs call most, and only where the dispatcher would do no more than propagate shapes and note that autograd records:
+no cast, no transform and no symbolic size is at work, and what comes back is a new tensor. Everything else is ``NotImplemented``.
 """
 
 from __future__ import annotations
@@ -29,9 +29,18 @@ def infer(mode: Any, target: Any, args: list[Any], kwargs: dict) -> Any:
         return NotImplemented
     if forward_ad._current_level >= 0:  # torch makes the tangents
         return NotImplemented
-    if torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in args):
-        return NotImplemented
-    return rule(mode, args, kwargs)
+    recorded = recorded_by(args)
+    if recorded is not None and any(isinstance(a, torch.Tensor) and a.is_inference() for a in args):
+        return NotImplemented  # autograd may refuse to save it
+    made = rule(mode, args, kwargs)
+    return made if recorded is None or made is NotImplemented else mode.record(made, recorded)
+
+
+def recorded_by(args: list[Any]) -> Any:
+    """An operand that makes autograd record the operation; None where nothing is recorded."""
+    if not torch.is_grad_enabled():
+        return None
+    return next((a for a in args if isinstance(a, torch.Tensor) and a.requires_grad), None)
 
 
 def _linear(mode: Any, args: list[Any], kwargs: dict) -> Any:
