@@ -12,6 +12,7 @@ import framegraft
 from framegraft import config, log
 from framegraft.reasons import REASONS
 from framegraft.run import records
+from framegraft.tensor import modes
 
 torch.set_num_threads(1)
 # Its syntax is CPython 3.11's.
@@ -80,10 +81,8 @@ def clean_state(request):
             yield
         reasons = {broken.reason for broken, _ in records.BREAKS}
         framegraft.reset()
-        depth = torch.autocast_increment_nesting() - 1
-        torch.autocast_decrement_nesting()
-        for _ in range(depth):
-            torch.autocast_decrement_nesting()
+        depth = modes.autocast_nesting()
+        modes.leave_autocast(0)
         assert depth == 0, f"autocast regions left open: {depth}"
         assert reasons <= REASONS.keys(), f"reasons that are not in the catalogue: {reasons - REASONS.keys()}"
     log.reset_logs()

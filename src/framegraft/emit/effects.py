@@ -17,13 +17,13 @@ from ..model.value import (
     CellVariable,
     DequeVariable,
     DictVariable,
-    LazyVariable,
     ListVariable,
     ObjectVariable,
     SetVariable,
     TensorVariable,
     VariableTracker,
     constant,
+    looked_at,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
 from ..tensor import devices
@@ -83,15 +83,11 @@ def _list(tracker: ListVariable, effects: list[Effect]) -> None:
     if tracker.filled and not tracker.items:  # it may be a list that is being sorted: that notices whether it ever got an item
         effects += [_call(list.extend, owner, ListVariable([NONE])), _call(list.clear, owner)]
         return
-    for start, stop, items in _edits([_known(t) for t in tracker.seen], [_known(t) for t in tracker.items]):
+    for start, stop, items in _edits([looked_at(t) for t in tracker.seen], [looked_at(t) for t in tracker.items]):
         if start == stop == len(tracker.seen):
             effects.append(_call(list.extend, owner, ListVariable(items)))
         else:
             effects.append(_slice_store(tracker, slice(start, stop), items))
-
-
-def _known(tracker: VariableTracker) -> VariableTracker:
-    return tracker.tracker or tracker if isinstance(tracker, LazyVariable) else tracker
 
 
 def _edits(before: list[VariableTracker], now: list[VariableTracker]) -> list[tuple[int, int, list[VariableTracker]]]:
@@ -207,7 +203,7 @@ def _deque(tracker: DequeVariable, effects: list[Effect]) -> None:
     if not tracker.changes:
         effects += [_call(kind.__setitem__, owner, constant(place), tracker.items[place]) for place in sorted(tracker.replaced)]
         return
-    moved = _as_queue([_known(t) for t in tracker.seen], [_known(t) for t in tracker.items])
+    moved = _as_queue([looked_at(t) for t in tracker.seen], [looked_at(t) for t in tracker.items])
     if moved is not None and moved[1] and moved[0] == _pushed_out(tracker, len(moved[1])):
         effects.append(_call(kind.extend, owner, ListVariable(moved[1])))
         return

@@ -13,7 +13,7 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
 from ..interp.unwind import PreviousException
 from ..model.source import Source, instr
-from ..model.value import NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker
+from ..model.value import NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker, looked_at
 from ..semantics import iteration
 from ..tensor import devices
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
@@ -314,7 +314,7 @@ class Segment:
         if self.state.graph.nesting or len(outputs) != len(changed) + len(stack):
             return False
         wanted = [*changed.values(), *reversed(stack)]
-        if any(_inner(v) is not o or getattr(o, "attrs", None)
+        if any(looked_at(v) is not o or getattr(o, "attrs", None)
                or getattr(o, "made_as", None) is not None for v, o in zip(wanted, outputs, strict=True)):
             return False
         self._none_left_open()
@@ -330,10 +330,6 @@ def _is_in_try(inst: Instruction) -> bool:
     while handler is not None and handler.target.op == "CLEANUP_THROW":
         handler = handler.target.handler
     return handler is not None
-
-
-def _inner(tracker: VariableTracker) -> VariableTracker | None:
-    return tracker.tracker if isinstance(tracker, LazyVariable) else tracker
 
 
 def _unchanged(name: str, tracker: VariableTracker) -> bool:

@@ -43,6 +43,11 @@ class LazyVariable(VariableTracker):
         self.tracker: VariableTracker | None = None
 
 
+def looked_at(tracker: VariableTracker) -> VariableTracker:
+    """The tracker behind a lazy one, if anything has looked at its value."""
+    return tracker.tracker or tracker if isinstance(tracker, LazyVariable) else tracker
+
+
 class ConstantVariable(VariableTracker):
     """An immutable value that the trace may fold; guarded by value when it came from outside."""
 
