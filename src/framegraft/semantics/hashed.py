@@ -194,7 +194,7 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     known = d.items
     items: dict[Any, tuple[VariableTracker, VariableTracker]] = {}
     for key in dict.keys(d.value):
-        if _asks_program(key):  # else this very code, and the guards, would ask it
+        if type(key) not in CONSTANT_TYPES and _asks_program(key):  # else this very code, and the guards, would ask it
             raise GraphBreak("unsupported_iterator", f"a dict with a {type(key).__name__} as a key")
     if issubclass(type(d.value), collections.OrderedDict):  # its order is its own, not the dict's inside
         keys = list(collections.OrderedDict.keys(d.value))
