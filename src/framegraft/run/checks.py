@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import types
 import weakref
 from typing import Any
 
 from ..emit.tracebacks import Passages
 from ..model.guards import Guard
+
+#: Checks whose payloads the native program holds, too.
+_HELD = frozenset(("TYPE", "ABSENT", "PRESENT", "LEN", "HASKEY", "NOKEY", "KEYS", "EQ", "TENSOR", "RANGE"))
 
 
 class CheckFunction:
@@ -19,13 +23,18 @@ class CheckFunction:
 
     def __init__(self, program: Any, guards: list[Guard], argnames: list[str], fn: Any) -> None:
         self._program = program
-        # As text: the guards themselves would keep the objects alive that they are about.
-        self.code_parts = [g.code() for g in guards]
+        # As text where the guard itself would keep an object alive that the program does not. The others become text when it is wanted.
+        self._parts: list[Any] = [g if g.check in _HELD and g.source.root().access != "CONST" else g.code() for g in guards]
         self.kinds = [g.check for g in guards]
         self.causes = [g.cause for g in guards]
         self.slots = {i: [s.leaf().name for s in g.payload.slots] for i, g in enumerate(guards) if g.check == "SHAPE"}
         self.argnames = argnames
         self._fn = weakref.ref(fn)
+
+    @functools.cached_property
+    def code_parts(self) -> list[str]:
+        self._parts = [part if isinstance(part, str) else part.code() for part in self._parts]
+        return self._parts
 
     @property
     def verbose_code_parts(self) -> list[str]:
