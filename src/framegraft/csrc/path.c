@@ -12,6 +12,8 @@ typedef struct FgPath {
 /* Accessors whose key is an object that stands for itself. */
 static bool by_identity(PyObject *access)
 {
+    if (!PyUnicode_GET_LENGTH(access) || (PyUnicode_READ_CHAR(access, 0) != 'C' && PyUnicode_READ_CHAR(access, 0) != 'P'))
+        return false; /* most of them */
     return PyUnicode_CompareWithASCIIString(access, "CONST") == 0 || PyUnicode_CompareWithASCIIString(access, "PYCALL") == 0 ||
            PyUnicode_CompareWithASCIIString(access, "PROXIED") == 0;
 }

@@ -173,6 +173,10 @@ def _sources(guard: Guard) -> tuple[Source, ...]:
     return tuple(s.source for s in guard.payload.slots) if guard.check == "SHAPE" else guard.payload
 
 
+_LATE = frozenset(("NOALIAS", "ALIAS", "SHAPE"))  # on several objects
+_INDEXED = {"ARG": 0, "CELL": 0, "CELLOBJ": 0, "BASEITEM": 1}  # accessors with several keys: which of them the program takes
+
+
 class ProgramBuilder:
     """Lays guards out as the pre-order node list that ``_native.GuardProgram`` takes."""
 
@@ -184,14 +188,18 @@ class ProgramBuilder:
 
     def build(self) -> list[tuple]:
         late: list[tuple[int, Guard]] = []
+        known = self.checks
         for index, guard in enumerate(self.guards):
-            if guard.check in ("NOALIAS", "ALIAS", "SHAPE"):
-                for source in _sources(guard):
-                    self._place(source)
+            check, source = guard.check, guard.source
+            if check in _LATE:
+                for one in _sources(guard):
+                    self._place(one)
                 late.append((index, guard))
-            else:
-                self._place(guard.source)
-                self.checks[guard.source].append((guard.check, guard.payload, index))
+                continue
+            checks = known.get(source)
+            if checks is None:
+                checks = self._place(source)
+            checks.append((check, guard.payload, index))
         nodes: list[tuple] = []
         position = self.position
         for root in self.children[None]:
@@ -209,28 +217,33 @@ class ProgramBuilder:
             nodes.append((-1, "NONE", None, shapes))
         return nodes
 
-    def _place(self, source: Source) -> None:
-        while source not in self.checks:
-            self.checks[source] = []
-            self.children.setdefault(source, [])
-            parent = source.base
-            if parent is None:
-                self.children[None].append(source)
-                return
-            siblings = self.children.setdefault(parent, [])
-            siblings.append(source)
+    def _place(self, source: Source) -> list:
+        """The checks of the source's node, which is laid out with those above it."""
+        known, children = self.checks, self.children
+        checks = known.get(source)
+        if checks is not None:
+            return checks
+        made = known[source] = []
+        while (parent := source.base) is not None:
+            children.setdefault(parent, []).append(source)
             source = parent
+            if source in known:
+                return made
+            known[source] = []
+        children[None].append(source)
+        return made
 
     def _emit(self, top: Source, parent: int, nodes: list[tuple], position: dict[Source, int]) -> None:
+        children, checks = self.children.get, self.checks
         stack = [(top, parent)]
         while stack:
             source, above = stack.pop()
-            position[source] = len(nodes)
-            key = source.key
-            if source.access in ("ARG", "CELL", "CELLOBJ"):
-                key = key[0]
-            elif source.access == "BASEITEM":
-                key = key[1]
-            nodes.append((above, GUARD_ACCESS.get(source.access, source.access), key, self.checks[source]))
-            here = position[source]
-            stack.extend((child, here) for child in reversed(self.children.get(source, ())))
+            here = position[source] = len(nodes)
+            access, key = source.access, source.key
+            if access in _INDEXED:
+                key = key[_INDEXED[access]]
+            nodes.append((above, GUARD_ACCESS.get(access, access), key, checks[source]))
+            below = children(source)
+            if below is not None:
+                for child in reversed(below):
+                    stack.append((child, here))
