@@ -8,6 +8,8 @@ import torch
 
 import framegraft
 
+from .differential import differential
+
 CALLS: list[str] = []  # that the program's methods have got
 
 
@@ -162,3 +164,51 @@ def test_own_item_methods(kind, name):
     for f, new in ((inside, True), (outside, False)):
         framegraft.reset()
         assert run(framegraft.compile(f, backend="eager")) == run(f)
+
+
+class Aliases(list):
+    """Methods of list under other names, of which some are those of other methods."""
+
+    extend = list.append
+    push = list.append
+
+    def append(self, item):
+        raise AssertionError("not this one")
+
+
+class AliasesOfDict(dict):
+    get = dict.__contains__
+    put = dict.__setitem__
+
+    def __setitem__(self, key, value):
+        super().__setitem__(key, value + 1)
+
+
+@differential(graphs=1)
+def test_methods_of_c_under_other_names(x):
+    items, entries = Aliases(), AliasesOfDict()
+    items.extend([1, 2])
+    items.push(3)
+    bound = items.extend
+    bound(x + 1)
+    entries["a"] = 1
+    entries.put("b", 1)
+    return list(items), dict(entries), entries.get("a"), bound.__name__, bound
+
+
+class Looked:
+    """What it gives for an attribute, it tells first."""
+
+    def __getattribute__(self, name):
+        CALLS.append(name)
+        return super().__getattribute__(name)
+
+
+@differential()
+def test_bound_methods_of_c_are_made_without_a_look_up(x):
+    CALLS.clear()
+    looked = Looked()
+    found = looked.__eq__, looked.__reduce_ex__, looked.__str__
+    y = x + 1
+    print(len(CALLS))
+    return found[0](looked), found[1].__self__ is looked, found[2].__name__, list(CALLS), y

@@ -267,11 +267,13 @@ def _getter(cg: Codegen, t: GetterVariable) -> None:
 
 @builds(BuiltinMethodVariable)
 def _builtin_method(cg: Codegen, t: BuiltinMethodVariable) -> None:
-    if t.descriptor is not None:
+    if t.descriptor is not None:  # the object may not be asked: a ``__getattribute__`` of the program is where this may run
         cg.load_object(t.descriptor.__get__)
-        cg.op("LOAD_CONST", None)
+        of_class = isinstance(t.descriptor, types.ClassMethodDescriptorType)
+        if of_class:
+            cg.op("LOAD_CONST", None)
         cg.load(t.obj)
-        cg.call(2)
+        cg.call(1 + of_class)
         return
     cg.load(t.obj)
     cg.op("LOAD_ATTR", t.name)

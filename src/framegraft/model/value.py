@@ -373,7 +373,7 @@ class MethodVariable(VariableTracker):
 class BuiltinMethodVariable(VariableTracker):
     """A method of a builtin type bound to a tracker: ``[].append``, ``x.sum``.
 
-    ``descriptor``: of a class method that ``super()`` has found, which the class's own look-up may not find.
+    ``descriptor``: what a class has for it, where the object's own look-up may not find that, or calls the program.
     """
 
     __slots__ = ("name", "obj", "descriptor")

@@ -67,6 +67,8 @@ def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTr
     if isinstance(fn, FunctionVariable):
         return _inline_born(tx, fn, args, kwargs, waiting)
     if isinstance(fn, BuiltinMethodVariable):
+        if isinstance(fn.descriptor, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+            return _unbound_method(tx, fn.descriptor, [fn.obj, *args], kwargs)
         return call_method(tx, realize(fn.obj, tx.state), fn.name, args, kwargs)
     raise GraphBreak("untraceable_call", f"a {fn.python_type().__name__} called")
 

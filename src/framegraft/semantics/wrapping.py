@@ -225,7 +225,7 @@ class VariableBuilder:
 
     def _bound_builtin(self, value: Any, source: Source) -> VariableTracker:
         owner = value.__self__
-        if owner is None or isinstance(owner, (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
+        if owner is None or issubclass(type(owner), (type, types.ModuleType)) or type(owner).__name__.startswith(("PyCapsule", "pybind11")):
             self.state.guards.pin(source, value)
             return ObjectVariable(value, type(value), source)
         descriptor = next((c.__dict__[value.__name__] for c in type(owner).__mro__ if value.__name__ in c.__dict__), None)
@@ -267,7 +267,7 @@ _SUPER_START, _SUPER_OBJECT = _member(super, "__thisclass__"), _member(super, "_
 
 
 def _is_module_level(value: Any) -> bool:
-    return isinstance(value.__self__, (types.ModuleType, type(None)))
+    return issubclass(type(value.__self__), (types.ModuleType, type(None)))
 
 
 SPECIAL_FORM = type(typing.Optional)  # of `typing.Optional`, and of `typing.Any` before CPython 3.11
