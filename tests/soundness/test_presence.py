@@ -106,3 +106,24 @@ def test_code_of_the_program_that_guards_run():
     finally:
         names.pop("iter", None)
         names["iter"] = original
+
+
+@probe
+def test_slots_that_are_not_set(C):
+    """Nor guards may ask ``__getattr__``."""
+    asked = []
+
+    class Slotted:
+        __slots__ = ("a",)
+
+        def __getattr__(self, name):
+            asked.append(name)
+            raise AttributeError(name)
+
+    one = Slotted()
+    f = C(lambda x: (x + 1, hasattr(one, "a")))
+    seen = [f(X()), f(X()), list(asked)]
+    one.a = 1
+    seen += [f(X()), f(X()), list(asked)]
+    del one.a
+    return [*seen, f(X()), asked]

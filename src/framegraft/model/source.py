@@ -60,8 +60,9 @@ class Source(_native.Path):
         return Source("DICT" if _plain_access(obj) else "BASEDICT", None, self)
 
     def attribute(self, obj: Any, name: str) -> Source:
-        """An attribute that C code keeps (a slot), whatever ``__getattribute__`` the class has."""
-        return Source("ATTR", name, self) if _plain_access(obj) else Source("PYCALL", _generic_getter(name), self)
+        """An attribute that C code keeps (a slot), whatever ``__getattribute__`` or ``__getattr__`` the class has."""
+        plain = _plain_access(obj) and not any("__getattr__" in base.__dict__ for base in type(obj).__mro__)
+        return Source("ATTR", name, self) if plain else Source("PYCALL", _generic_getter(name), self)
 
     def function_field(self, name: str) -> Source:
         """An attribute of the function at this source. What has an accessor of its own is read where the function keeps it:
