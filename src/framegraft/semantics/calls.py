@@ -68,7 +68,7 @@ def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTr
         return _inline_born(tx, fn, args, kwargs, waiting)
     if isinstance(fn, BuiltinMethodVariable):
         if isinstance(fn.descriptor, (types.MethodDescriptorType, types.WrapperDescriptorType)):
-            return _unbound_method(tx, fn.descriptor, [fn.obj, *args], kwargs)
+            return _unbound_method(tx, fn.descriptor, [fn.obj, *args], kwargs, bound=True)
         return call_method(tx, realize(fn.obj, tx.state), fn.name, args, kwargs)
     raise GraphBreak("untraceable_call", f"a {fn.python_type().__name__} called")
 
@@ -175,8 +175,11 @@ def partial_parts(tx: Any, fn: ObjectVariable) -> tuple[VariableTracker, Args, K
 _PARTS = ("func", "args", "keywords", "__getattribute__")
 
 
-def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
-    """A slot or method of a builtin type called through the class: ``dict.get(d, k)``, ``object.__init__(self)``."""
+def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs, bound: bool = False) -> VariableTracker:
+    """A slot or method of a builtin type called through the class: ``dict.get(d, k)``, ``object.__init__(self)``.
+
+    ``bound``: the program has called it through the object, whose class errors name.
+    """
     if not args:
         raise GraphBreak("raised_exception", f"{value.__qualname__} without arguments")
     obj = realize(args[0], tx.state)
@@ -191,7 +194,7 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variable
     if value.__objclass__ is object and not isinstance(obj, (ObjectVariable, ExceptionVariable)) and (
             getattr(obj.python_type(), value.__name__, None) is not value):
         raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of a {obj.python_type().__name__}")
-    return call_method(tx, obj, value.__name__, args[1:], kwargs, owner=value.__objclass__)
+    return call_method(tx, obj, value.__name__, args[1:], kwargs, owner=value.__objclass__, bound=bound)
 
 
 def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> VariableTracker:
@@ -233,7 +236,7 @@ OPERATOR_ALIASES: dict[Any, Any] = {}
 
 
 def call_method(
-    tx: Any, obj: VariableTracker, name: str, args: Args, kwargs: Kwargs, owner: type | None = None
+    tx: Any, obj: VariableTracker, name: str, args: Args, kwargs: Kwargs, owner: type | None = None, bound: bool = False
 ) -> VariableTracker:
     """A method of a builtin type."""
     args, kwargs = realize_all(tx, args, kwargs)
@@ -255,14 +258,14 @@ def call_method(
     if target is not obj:
         handler = METHODS.get((ObjectVariable, name))
         if handler is not None:
-            arity.check_method(_method_owner(obj, owner), name, len(args), kwargs)
+            arity.check_method(_method_owner(obj, None if bound else owner), name, len(args), kwargs)
             result = handler(tx, obj, args, kwargs)
             if result is not None:
                 return result
     for cls in (type(target), *([TupleVariable] if type(target) is SizeVariable else []), VariableTracker):
         handler = METHODS.get((cls, name))
         if handler is not None:
-            arity.check_method(_method_owner(target, owner), name, len(args), kwargs)
+            arity.check_method(_method_owner(target, None if bound else owner), name, len(args), kwargs)
             result = handler(tx, target if cls is not VariableTracker else obj, args, kwargs)
             if result is not None:
                 if isinstance(result, IteratorVariable) and result.origin is target:

@@ -230,7 +230,8 @@ def bind(tx: Any, found: Any, obj: VariableTracker, cls: type, name: str, owner:
             raise GraphBreak("raised_exception", f"property {name} has no getter")  # its own name for itself is not to be seen
         return calls.call(tx, wrap_pinned(tx, fget), [obj], {})
     if isinstance(found, (types.MethodDescriptorType, types.WrapperDescriptorType)):
-        return BuiltinMethodVariable(found.__name__, obj, found)  # the class may have it under another name
+        by_name = found.__name__ == name and not lookup.is_python(tx, cls, "__getattribute__")
+        return BuiltinMethodVariable(name, obj) if by_name else BuiltinMethodVariable(found.__name__, obj, found)
     if isinstance(found, types.ClassMethodDescriptorType):
         return BuiltinMethodVariable(name, owner or wrap_class(tx, cls))
     if kind is _TUPLE_GETTER and isinstance(getattr(obj, "payload", None), TupleVariable):
