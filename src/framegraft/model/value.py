@@ -385,7 +385,10 @@ class BuiltinMethodVariable(VariableTracker):
         self.source = None
 
     def python_type(self) -> type:
-        return type([].append)
+        found = self.descriptor
+        if found is None and type(self.obj) is not LazyVariable:
+            found = next((base.__dict__[self.name] for base in self.obj.python_type().__mro__ if self.name in base.__dict__), None)
+        return types.MethodWrapperType if isinstance(found, types.WrapperDescriptorType) else types.BuiltinMethodType
 
 
 class CellVariable(VariableTracker):

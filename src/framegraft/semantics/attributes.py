@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
-from ..model.dispatch import TENSOR, specialised
+from ..model.dispatch import TENSOR, handles, specialised
 from ..model.source import pinned
 from ..model.value import (
     MISSING,
@@ -39,7 +39,7 @@ from ..model.value import (
 )
 from . import calls, class_attributes, exception_attributes, instances, lookup, names
 from .hashed import dict_set
-from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
+from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant
 
 BUILTIN_LIKE = (ListVariable, TupleVariable, DictVariable, SetVariable, DequeVariable, SliceVariable, IteratorVariable,
                 CombinedIteratorVariable, GeneratorVariable, CellVariable)
@@ -169,7 +169,8 @@ def _constant_attr(tx: Any, obj: ConstantVariable, name: str) -> VariableTracker
     raise GraphBreak("unsupported_attribute", f"{type(obj.value).__name__}.{name}")
 
 
-def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: str) -> VariableTracker:
+def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: str, fallback: bool = True) -> VariableTracker:
+    """module_getattro, then the ``__getattr__`` of a class that is derived from that of modules."""
     found = obj.attrs.get(name)
     if found is not None and found is not MISSING:
         return found
@@ -186,20 +187,37 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     if name in ("__dict__", "__class__"):
         raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     tx.state.guards.add(source, "ABSENT")
-    if type(module) is not types.ModuleType:
-        on_class = lookup.mro_lookup(tx, type(module), name)
-        if on_class is not MISSING:
-            return instances.bind(tx, on_class, obj, type(module), name)
-        hook = lookup.mro_lookup(tx, type(module), "__getattr__")
-        if isinstance(hook, types.FunctionType):
-            return calls.call(tx, MethodVariable(wrap_pinned(tx, hook), obj), [constant(name)], {})
-    hook = namespace.get("__getattr__")
+    return instances.or_fallback(tx, obj, name, lambda: _module_fallback(tx, obj, module, name, root), fallback)
+
+
+def _module_fallback(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: str, root: Any) -> VariableTracker:
+    """What is not in a module's ``__dict__``: of its class, or of its own ``__getattr__``."""
+    on_class: Any = lookup.mro_lookup(tx, type(module), name)
+    if on_class is _MODULE_GETATTRIBUTE:
+        return BuiltinMethodVariable(name, obj, on_class)
+    if on_class is not MISSING:
+        if type(module) is types.ModuleType:
+            raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
+        return instances.bind(tx, on_class, obj, type(module), name)
+    hook = module.__dict__.get("__getattr__")
     if hook is not None:
         return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
     tx.state.guards.add(root.child("DICT").child("KEY", "__getattr__"), "ABSENT")
-    if lookup.defines(type(module), name):
-        raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
     raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
+
+
+_MODULE_GETATTRIBUTE: Any = types.ModuleType.__getattribute__
+
+
+@handles(_MODULE_GETATTRIBUTE)
+def handle_module_getattribute(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 2 or kwargs or not isinstance(args[0], ObjectVariable) or not issubclass(type(args[0].value), types.ModuleType):
+        raise GraphBreak("raised_exception", "the __getattribute__ of modules of something else")
+    name = attribute_name(args[1])
+    if type(args[0].value) is not types.ModuleType and not lookup.defines(types.ModuleType, name) and (
+            lookup.mro_lookup(tx, args[0].cls, name) is not MISSING):
+        raise GraphBreak("unsupported_attribute", f"{name}, defined by the class of a module")
+    return _module_attr(tx, args[0], args[0].value, name, fallback=False)
 
 
 def _real_function_attr(tx: Any, obj: ObjectVariable, value: types.FunctionType, name: str) -> VariableTracker:

@@ -68,6 +68,9 @@ def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTr
         return _inline_born(tx, fn, args, kwargs, waiting)
     if isinstance(fn, BuiltinMethodVariable):
         if isinstance(fn.descriptor, (types.MethodDescriptorType, types.WrapperDescriptorType)):
+            handler = HANDLERS.get(id(fn.descriptor))
+            if handler is not None:
+                return handler(tx, *realize_all(tx, [fn.obj, *args], kwargs))
             return _unbound_method(tx, fn.descriptor, [fn.obj, *args], kwargs, bound=True)
         return call_method(tx, realize(fn.obj, tx.state), fn.name, args, kwargs)
     raise GraphBreak("untraceable_call", f"a {fn.python_type().__name__} called")
