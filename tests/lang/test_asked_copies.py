@@ -246,6 +246,19 @@ class ReducedToItself(Missed):
         return "name"
 
 
+class ReducedToFixed(Missed):
+    """To an object that is there already, whose class has another ``__dict__``."""
+
+    shown: dict = {}
+
+    @property
+    def __dict__(self):
+        return ReducedToFixed.shown
+
+    def __reduce_ex__(self, protocol):
+        return ReducedToFixed, (), {"more": protocol}
+
+
 class ReducedToItems(Missed):
     def __reduce_ex__(self, protocol):
         return list, (), None, iter(self.a)
@@ -257,7 +270,8 @@ def test_reduce(x):
     for cls in (Reduced, ReducedByProtocol, ReducedAsBefore, ReducedToItself):
         one = cls(a=[x + 1])
         seen += [copies(one), copy.copy(one).a is one.a, copy.deepcopy(one).a is one.a, copy.copy(one) is one]
-    return seen, copy.deepcopy(ReducedToItems(a=[x]))
+    fixed = copy.copy(ReducedToFixed()), copy.deepcopy(ReducedToFixed())
+    return seen, copy.deepcopy(ReducedToItems(a=[x])), len(fixed), dict(ReducedToFixed.shown)
 
 
 class OwnCopies(Missed):

@@ -204,8 +204,9 @@ def _update(tx: Any, made: VariableTracker, state: DictVariable) -> None:
     """``made.__dict__.update(state)``"""
     entries = hashed.complete(tx, state)
     if type(made) is ObjectVariable and made.value is MISSING and made.namespace is None and made.cls.__dictoffset__ and (
-            not reducing.asks_program(tx, made.cls) and all(_is_free(tx, made.cls, realize(key, tx.state)) for key, _ in entries.values())):
-        made.attrs.update({key.value: value for key, value in entries.values()})  # type: ignore[attr-defined]
+            reducing.shows_own_dict(tx, made.cls) and all(_is_free(tx, made.cls, realize(key, tx.state)) for key, _ in entries.values())):
+        for key, value in list(entries.values()):
+            storing.store_attr(tx, made, key.value, value)  # type: ignore[attr-defined]
         return
     namespace = realize(attributes.get_attr(tx, made, "__dict__"), tx.state)
     calls.call(tx, attributes.get_attr(tx, namespace, "update"), [state], {})

@@ -38,6 +38,11 @@ def asks_program(tx: Any, cls: type) -> bool:
             or lookup.mro_lookup(tx, cls, "__getattr__") is not MISSING)
 
 
+def shows_own_dict(tx: Any, cls: type) -> bool:
+    """Whether ``__dict__`` of an instance is what it keeps its attributes in, and nobody is told that it is taken."""
+    return isinstance(lookup.mro_lookup(tx, cls, "__dict__"), types.GetSetDescriptorType) and not asks_program(tx, cls)
+
+
 def check_class(tx: Any, cls: type) -> None:
     """A class is looked up in tables, and asked for methods and slots: its own class must leave that to ``type``."""
     meta = type(cls)
