@@ -63,6 +63,11 @@ class Context:
         old = _native.set_mode(2, None, None)
         try:
             return _inside().convert(self, fn, args)
+        except BaseException as error:
+            entry = _inside().raising(self, fn, error)
+            if entry is None:
+                raise
+            return entry
         finally:
             _native.set_mode(*old)
 

@@ -13,7 +13,7 @@ from .api import OptimizedModule, graph_break, is_compiling
 from .errors import GraphBreak
 from .model.dispatch import HANDLERS, handles
 from .run import skip
-from .run.convert import convert
+from .run.convert import convert, raising
 from .semantics import calls, instances
 from .semantics.wrapping import need_constant_deep, wrap_constant
 from .tensor.arguments import call_in_graph
@@ -58,4 +58,4 @@ skip.TRACED.add(_WrappedCall.__call__.__code__)
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
 HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
 
-__all__ = ["call_in_graph", "convert", "evaluated"]
+__all__ = ["call_in_graph", "convert", "evaluated", "raising"]

@@ -121,27 +121,54 @@ class ResumePoint:
 
 
 _CODES: dict[tuple, CodeType] = {}
+_POINTS: dict[int, ResumePoint] = {}  # id(resume code) -> what it was made for
 
 
 def resume_code(point: ResumePoint) -> CodeType:
     found = _CODES.get(point.key)
     if found is None:
         found = _CODES[point.key] = _build(point)
+        _POINTS[id(found)] = point
     return found
 
 
 def _build(point: ResumePoint) -> CodeType:
     body = _clone(point.body)
     target = body[point.index]
-    prologue = _noting_frame() if point.is_held else []
-    prologue += _restore_cells(point.cells)
-    for i in range(point.depth):
-        prologue += _moved(f"{STACK}{i}")
+    prologue = _prologue(point)
     prologue.append(instr("JUMP", None, target))
-    made = _finish(point.code, prologue, body, target, f"<resume in {point.code.co_name}>", point.arguments, point.cells)
+    made = _finish(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells)
     if point.again:
         _AGAIN[id(made)] = target
     return made
+
+
+def _prologue(point: ResumePoint) -> list[Instruction]:
+    """What puts the frame into the state in which it goes on."""
+    made = _noting_frame() if point.is_held else []
+    made += _restore_cells(point.cells)
+    for i in range(point.depth):
+        made += _moved(f"{STACK}{i}")
+    return made
+
+
+def _name_of(point: ResumePoint) -> str:
+    return f"<resume in {point.code.co_name}>"
+
+
+def raising_code(code: CodeType, error: BaseException) -> CodeType | None:
+    """The resume function ``code``, but for that it raises ``error`` where it would go on: the blocks around that place get their
+    ends. None for other functions."""
+    point = _POINTS.get(id(code))
+    if point is None:
+        return None
+    body = _clone(point.body)
+    target = body[point.index]
+    raising = instr("RAISE_VARARGS", 1)
+    raising.handler = target.handler
+    # Taken out of a list: its traceback will lead to the code, which the garbage collector does not look into.
+    prologue = [*_prologue(point), instr("LOAD_CONST", [error].pop), instr("CALL", (0, ())), raising]
+    return _encode(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells)[0]
 
 
 def _moved(name: str) -> list[Instruction]:
@@ -169,6 +196,18 @@ def _finish(
     code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, qualname: str, argnames: list[str],
     cells: list[str], free: Sequence[str] = (),
 ) -> CodeType:
+    """Code that is traced and run."""
+    made, instructions = _encode(code, prologue, body, target, qualname, argnames, cells, free)
+    _DECODED[id(made)] = (made, instructions)
+    ORIGIN[id(made)] = code
+    _KEEP.append(made)
+    return made
+
+
+def _encode(
+    code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, qualname: str, argnames: list[str],
+    cells: list[str], free: Sequence[str] = (),
+) -> tuple[CodeType, list[Instruction]]:
     for inst in prologue:
         inst.place = PROLOGUE
         inst.positions = target.positions
@@ -180,10 +219,7 @@ def _finish(
         instructions, code, qualname=qualname, argnames=argnames, cellvars=tuple(cells), freevars=tuple(free),
         no_make_cell=set(cells), flags=code.co_flags & ~(4 | 8 | 16),
     )
-    _DECODED[id(made)] = (made, instructions)
-    ORIGIN[id(made)] = code
-    _KEEP.append(made)
-    return made
+    return made, instructions
 
 
 class Suspended:

@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import _native, config, log
 from ..bytecode.code import qualified_name
+from ..emit.resume import raising_code
 from ..errors import (
     BackendCompilerFailed,
     FramegraftError,
@@ -95,6 +96,12 @@ def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
             return _convert(ctx, fn, args)
     finally:
         _lock.release()
+
+
+def raising(ctx: Any, fn: types.FunctionType, error: BaseException) -> Any:
+    """An entry, for one call, that raises ``error`` where the rest of a frame would go on; None where ``fn`` is a whole function."""
+    code = raising_code(fn.__code__, error)
+    return None if code is None else _native.Entry(_native.GuardProgram([]), code, fn.__globals__, ctx)
 
 
 def _made_meanwhile(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:

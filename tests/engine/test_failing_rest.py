@@ -1,0 +1,253 @@
+"""A compiler that fails on the rest of a function behind a break: the blocks around that place get their ends, as for any other error."""
+
+import contextlib
+import gc
+import traceback
+import weakref
+
+import pytest
+import torch
+
+import framegraft
+from framegraft import config
+from framegraft.errors import BackendCompilerFailed, RecompileLimitExceeded
+
+LOG = []
+
+
+class Manager:
+    def __init__(self, name, swallows=False):
+        self.name, self.swallows = name, swallows
+
+    def __enter__(self):
+        LOG.append(f"enter {self.name}")
+        return self
+
+    def __exit__(self, kind, error, trace):
+        LOG.append(f"exit {self.name} {kind and kind.__name__}")
+        return self.swallows
+
+
+@contextlib.contextmanager
+def generated():
+    LOG.append("enter generated")
+    try:
+        yield
+    finally:
+        LOG.append("exit generated")
+
+
+def stop():
+    framegraft.graph_break()
+
+
+def without_gradients(x):
+    with torch.no_grad():
+        y = x + 1
+        stop()
+        return y * 2
+
+
+def two_managers(x):
+    with Manager("outer"), Manager("inner"), generated():
+        y = x + 1
+        stop()
+        y = y * 2
+    return y
+
+
+def finishing(x):
+    y = x + 1
+    try:
+        stop()
+        y = y * 2
+    finally:
+        LOG.append("finally")
+    return y
+
+
+def catching(x):
+    y = x + 1
+    try:
+        stop()
+        y = y * 2
+    except Exception as error:
+        LOG.append(type(error).__name__)
+        return x - 1
+    return y
+
+
+def catching_others(x):
+    y = x + 1
+    try:
+        stop()
+        y = y * 2
+    except ZeroDivisionError:
+        LOG.append("wrong")
+    else:
+        y = y * 3
+    return y
+
+
+def handling(x):
+    y = x + 1
+    try:
+        raise ZeroDivisionError
+    except ZeroDivisionError:
+        stop()
+        y = y * 2
+    return y
+
+
+def in_a_loop(x):
+    for i in range(3):
+        with Manager(i):
+            x = x + i
+            stop()
+            x = x * 2
+    return x
+
+
+def inner(x):
+    with Manager("of the callee"):
+        x = x + 1
+        stop()
+        return x * 2
+
+
+def in_a_callee(x):
+    with Manager("of the caller"):
+        return inner(x) + 1
+
+
+def swallowing(x):
+    with Manager("swallows", swallows=True):
+        x = x + 1
+        stop()
+        x = x * 2
+    return x
+
+
+def autocast(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x + 1
+        stop()
+        return y @ y
+
+
+class Failing:
+    """A backend that raises ``error`` at the calls whose numbers it is given."""
+
+    def __init__(self, *at, error=ValueError):
+        self.at, self.error, self.calls = at, error, 0
+
+    def __call__(self, gm, inputs):
+        self.calls += 1
+        if self.calls in self.at:
+            raise self.error("no")
+        return gm.forward
+
+
+def outcome(fn, x):
+    LOG.clear()
+    try:
+        result = fn(x)
+    except BaseException as error:
+        result = type(error)
+    state = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
+    return result, LOG[:], state
+
+
+BLOCKS = [without_gradients, two_managers, finishing, catching_others, handling, in_a_callee, autocast]
+
+
+@pytest.mark.parametrize("fn", BLOCKS)
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_blocks_get_their_ends(fn, error):
+    x = torch.ones(2, 2, requires_grad=True)
+    expected, steps, state = outcome(fn, x)
+    backend = Failing(2, error=error)
+    compiled = framegraft.compile(fn, backend=backend)
+    failed, seen, now = outcome(compiled, x)
+    assert failed is (BackendCompilerFailed if error is ValueError else error)
+    name = failed.__name__
+    assert seen == [s.replace("None", name) if s.startswith("exit") else s for s in steps]
+    assert now == state == (True, False)
+    result, seen, now = outcome(compiled, x)  # the next call compiles it
+    torch.testing.assert_close(result, expected)
+    assert seen == steps and now == state
+    assert backend.calls >= 3
+
+
+def test_the_program_catches_it():
+    compiled = framegraft.compile(catching, backend=Failing(2))
+    x = torch.ones(2)
+    torch.testing.assert_close(compiled(x), x - 1)
+    assert LOG[-1] == "BackendCompilerFailed"
+    torch.testing.assert_close(compiled(x), (x + 1) * 2)
+
+
+def test_a_manager_swallows_it():
+    compiled = framegraft.compile(swallowing, backend=Failing(2))
+    x = torch.ones(2)
+    torch.testing.assert_close(compiled(x), x + 1)
+    torch.testing.assert_close(compiled(x), (x + 1) * 2)
+
+
+@pytest.mark.parametrize("at", [2, 3, 4])
+def test_each_round_of_a_loop(at):
+    compiled = framegraft.compile(in_a_loop, backend=Failing(at))
+    x = torch.ones(2)
+    failed, seen, _ = outcome(compiled, x)
+    assert failed is BackendCompilerFailed
+    assert len([s for s in seen if s.startswith("enter")]) == len([s for s in seen if s.startswith("exit")])
+    result, seen, _ = outcome(compiled, x)
+    torch.testing.assert_close(result, in_a_loop(x))
+
+
+def test_the_error_tells_where_and_why():
+    compiled = framegraft.compile(finishing, backend=Failing(2))
+    with pytest.raises(BackendCompilerFailed) as raised:
+        compiled(torch.ones(2))
+    assert isinstance(raised.value.__cause__, ValueError)
+    frames = [(f.name, f.lineno - finishing.__code__.co_firstlineno) for f in traceback.extract_tb(raised.value.__traceback__)]
+    assert [f for f in frames if f[0] == "finishing"] == [("finishing", 3)]
+
+
+def test_its_context_is_the_exception_that_is_handled():
+    compiled = framegraft.compile(handling, backend=Failing(2))
+    with pytest.raises(BackendCompilerFailed) as raised:
+        compiled(torch.ones(2))
+    assert isinstance(raised.value.__cause__, ValueError) and isinstance(raised.value.__context__, ZeroDivisionError | ValueError)
+
+
+def test_a_recompile_that_is_not_allowed():
+    def fn(x, n):
+        with Manager("one"):
+            y = x + 1
+            stop()
+            return y * n
+
+    compiled = framegraft.compile(fn, backend="eager", dynamic=False)
+    compiled(torch.ones(2), 2)
+    LOG.clear()
+    with config.patch(error_on_recompile=True), pytest.raises(RecompileLimitExceeded):
+        compiled(torch.ones(2), 3)
+    assert LOG == ["enter one", "exit one RecompileLimitExceeded"]
+
+
+def test_nothing_is_kept_of_an_error():
+    class Weak(ValueError):
+        pass
+
+    backend = Failing(2, 3, 4, error=Weak)
+    compiled = framegraft.compile(finishing, backend=backend)
+    errors = []
+    for _ in range(3):
+        try:
+            compiled(torch.ones(2))
+        except BackendCompilerFailed as error:
+            errors.append(weakref.ref(error.__cause__))
+            backend.calls = 1
+    gc.collect()
+    assert [e() for e in errors] == [None] * 3
