@@ -39,6 +39,7 @@ class Entry:
     def __init__(
         self, program: GuardProgram, code: CodeType | Callable[[], CodeType], globals: dict, ctx: Any, info: Any = None,
         needs_hook: bool = False, quick: CodeType | None = None, graph: Any = None, rescue: tuple[Any, Any] | None = None,
+        unhooked: bool = False,
     ) -> None: ...
 
 class CompiledFunction:

@@ -48,8 +48,18 @@ class Context:
         self.resumes: weakref.WeakValueDictionary[tuple, InstalledName] = weakref.WeakValueDictionary()
 
     def miss(self, compiled: Any, args: tuple) -> Any:
-        """Called by the native core when no entry fits."""
+        """Called by the native core when no entry fits. An error in the rest of a frame is raised by that, inside of its blocks."""
         fn = compiled.fn if isinstance(compiled, _native.CompiledFunction) else compiled
+        try:
+            return self._entry(compiled, fn, args)
+        except BaseException as error:
+            entry = _inside().raising(self, fn, error)
+            if entry is None:
+                raise
+            return entry
+
+    def _entry(self, compiled: Any, fn: Any, args: tuple) -> Any:
+        """An entry for these arguments; None: the function runs as it is written."""
         code = fn.__code__
         if _operations_are_watched() or skip.builtins_replaced():
             return None
@@ -63,11 +73,6 @@ class Context:
         old = _native.set_mode(2, None, None)
         try:
             return _inside().convert(self, fn, args)
-        except BaseException as error:
-            entry = _inside().raising(self, fn, error)
-            if entry is None:
-                raise
-            return entry
         finally:
             _native.set_mode(*old)
 

@@ -10,7 +10,7 @@ import torch
 
 import framegraft
 from framegraft import config
-from framegraft.errors import BackendCompilerFailed, RecompileLimitExceeded
+from framegraft.errors import BackendCompilerFailed, RecompileError, RecompileLimitExceeded
 
 LOG = []
 
@@ -236,6 +236,21 @@ def test_a_recompile_that_is_not_allowed():
     assert LOG == ["enter one", "exit one RecompileLimitExceeded"]
 
 
+def test_a_stance_that_allows_no_recompile():
+    def fn(x, n):
+        with Manager("one"):
+            y = x + 1
+            stop()
+            return y * n
+
+    compiled = framegraft.compile(fn, backend="eager", dynamic=False)
+    compiled(torch.ones(2), 2)
+    LOG.clear()
+    with framegraft.set_stance("fail_on_recompile"), pytest.raises(RecompileError):
+        compiled(torch.ones(2), 3)
+    assert LOG == ["enter one", "exit one RecompileError"]
+
+
 def test_nothing_is_kept_of_an_error():
     class Weak(ValueError):
         pass
@@ -251,3 +266,24 @@ def test_nothing_is_kept_of_an_error():
             backend.calls = 1
     gc.collect()
     assert [e() for e in errors] == [None] * 3
+
+
+def test_nothing_else_is_captured_meanwhile():
+    class Working:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            LOG.append(torch.ones(2) + 1)
+
+    def fn(x):
+        with Working():
+            x = x + 1
+            stop()
+            return x * 2
+
+    backend = Failing(2, 3)
+    compiled = framegraft.compile(fn, backend=backend)
+    with pytest.raises(BackendCompilerFailed):
+        compiled(torch.ones(2))
+    assert backend.calls == 2

@@ -281,11 +281,11 @@ PyObject *fg_entry_call(FgEntry *e, PyFunctionObject *fn, PyObject *const *args,
 
 static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    static char *names[] = {"program", "code", "globals", "ctx", "info", "needs_hook", "quick", "graph", "rescue", NULL};
+    static char *names[] = {"program", "code", "globals", "ctx", "info", "needs_hook", "quick", "graph", "rescue", "unhooked", NULL};
     PyObject *program, *code, *globals, *ctx, *info = Py_None, *quick = Py_None, *graph = Py_None, *rescue = Py_None;
-    int needs_hook = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!OO!O|OpOOO", names, &FgGuardProgram_Type, &program, &code, &PyDict_Type,
-                                     &globals, &ctx, &info, &needs_hook, &quick, &graph, &rescue))
+    int needs_hook = 0, unhooked = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kw, "O!OO!O|OpOOOp", names, &FgGuardProgram_Type, &program, &code, &PyDict_Type,
+                                     &globals, &ctx, &info, &needs_hook, &quick, &graph, &rescue, &unhooked))
         return NULL;
     if (!PyCode_Check(code) && !PyCallable_Check(code)) {
         PyErr_Format(PyExc_TypeError, "code must be a code object or make one, not %.200s", Py_TYPE(code)->tp_name);
@@ -313,6 +313,7 @@ static PyObject *entry_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     e->graph = graph == Py_None ? NULL : Py_NewRef(graph);
     e->rescue = rescue == Py_None ? NULL : Py_NewRef(rescue);
     e->needs_hook = (char)needs_hook;
+    e->unhooked = (char)unhooked;
     return (PyObject *)e;
 }
 
@@ -381,11 +382,13 @@ PyTypeObject FgEntry_Type = {
     .tp_members = entry_members,
     .tp_getset = entry_getset,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "Entry(program, code, globals, ctx, info=None, needs_hook=False, quick=None, graph=None, rescue=None): guarded code.\n\n"
+    .tp_doc = "Entry(program, code, globals, ctx, info=None, needs_hook=False, quick=None, graph=None, rescue=None, unhooked=False): guarded "
+              "code.\n\n"
               "code: a code object, or a callable that makes it when it is first wanted.\n"
               "quick: code that does what `code` does, and takes the program's inputs after the parameters.\n"
               "graph: a callable of the program's inputs; `code` does nothing but return the only item of what it returns.\n"
-              "rescue: (callable, plan); callable(error, plan, closure, *parameters) where `graph` fails.",
+              "rescue: (callable, plan); callable(error, plan, closure, *parameters) where `graph` fails.\n"
+              "unhooked: nothing that the code calls is captured.",
 };
 
 static PyCodeObject *code_arg(PyObject *code)

@@ -79,6 +79,7 @@ typedef struct {
     PyObject *fn;     /* the function over the code that runs, where it needs no closure */
     Py_ssize_t hits;
     char needs_hook;
+    char unhooked; /* nothing that the code calls is captured */
 } FgEntry;
 extern PyTypeObject FgEntry_Type;
 typedef struct {

@@ -108,10 +108,10 @@ static PyObject *call_plain(Compiled *self, PyObject *const *args, size_t nargsf
 static PyObject *run(Compiled *self, FgEntry *entry, PyFunctionObject *fn, PyObject *const *args, Py_ssize_t n, FgInputs *inputs,
                      const FgGift *gift)
 {
-    if (!entry->needs_hook || fg_thread()->mode != FG_DEFAULT)
+    if (!entry->unhooked && (!entry->needs_hook || fg_thread()->mode != FG_DEFAULT))
         return fg_entry_call(entry, fn, args, n, inputs, gift);
     /* What the code calls for real may hold frames to capture. */
-    FgThread old = fg_swap_mode(FG_HOOK, self->ctx, self->miss);
+    FgThread old = entry->unhooked ? fg_swap_mode(FG_DISABLED, NULL, NULL) : fg_swap_mode(FG_HOOK, self->ctx, self->miss);
     PyObject *result = fg_entry_call(entry, fn, args, n, inputs, gift);
     fg_restore_mode(old);
     return result;

@@ -101,7 +101,7 @@ def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
 def raising(ctx: Any, fn: types.FunctionType, error: BaseException) -> Any:
     """An entry, for one call, that raises ``error`` where the rest of a frame would go on; None where ``fn`` is a whole function."""
     code = raising_code(fn.__code__, error)
-    return None if code is None else _native.Entry(_native.GuardProgram([]), code, fn.__globals__, ctx)
+    return None if code is None else _native.Entry(_native.GuardProgram([]), code, fn.__globals__, ctx, unhooked=True)
 
 
 def _made_meanwhile(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
