@@ -243,6 +243,15 @@ def test_groups_that_are_not_read_to_their_end(x):
 
 
 @differential(lambda: (torch.ones(2),))
+def test_groups_are_no_generators(x):
+    made, kept = [], []
+    for key, group in itertools.groupby([1, 1, 2]):
+        made.append((type(group).__name__, key, hasattr(group, "send"), iter(group) is group, list(group)))
+        kept.append(group)
+    return x * len(made), made, [list(group) for group in kept], [next(group, None) for group in kept]
+
+
+@differential(lambda: (torch.ones(2),))
 def test_ordered_dicts_in_another_order(x):
     d = collections.OrderedDict(a=1, b=2, c=x)
     d.move_to_end("a")

@@ -171,6 +171,11 @@ def tee(iterator, link):
         yield item
 
 
+def grouper(group):
+    """Handled by lazy.py: gives the generator another class."""
+    return group
+
+
 def groupby(iterator, function):
     for value in iterator:
         break
@@ -194,7 +199,7 @@ def groupby(iterator, function):
 
     while True:
         target, current = key, []
-        yield (key, group(target, current))
+        yield (key, grouper(group(target, current)))
         current = None
         while target is key or target == key:
             for value in iterator:

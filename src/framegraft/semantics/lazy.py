@@ -215,6 +215,19 @@ def make_groupby(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracke
     return make(tx, cls, bodies.groupby, both, both)
 
 
+_GROUPER = type(next(itertools.groupby("a"))[1])
+
+
+@handles(bodies.grouper)
+def make_grouper(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """What groupby() gives beside a key: not rebuilt, for it belongs to a groupby() that has been started."""
+    (generator,) = args
+    tx.state.generators.remove(generator)  # leaves nothing to be done when it dies
+    made = LazyIteratorVariable(generator.frame, _GROUPER, [], {})
+    made.started = True
+    return made
+
+
 def _only_traced(tx: Any, cls: type, body: Any, parameters: list) -> VariableTracker:
     """An iterator that its class does not make: it must stay in the trace."""
     made = make(tx, cls, body, parameters, [])
