@@ -90,6 +90,31 @@ def test_iterators_that_outlive_the_trace_ask_once(x):
     return [next(m)[0] if isinstance(m, (zip, itertools.groupby)) else next(m) for m in made], log, x
 
 
+class ByNumber:
+    def __init__(self, log, count):
+        self.log, self.count = log, count
+
+    def __len__(self):
+        self.log.append("len")
+        return self.count
+
+    def __getitem__(self, index):
+        self.log.append(index)
+        if index >= 3:
+            raise IndexError
+        return index
+
+
+@differential()
+def test_iterators_by_number_ask_how_many_there_are(x):
+    log = []
+    made = [list(reversed(ByNumber(log, 3))), tuple(reversed(ByNumber(log, 2))), list(iter(ByNumber(log, 2))), sum(iter(ByNumber(log, 2)))]
+    made += [[*reversed(ByNumber(log, 3))], list(ByNumber(log, 4)), sum(reversed(ByNumber(log, 3))), sorted(reversed(ByNumber(log, 3)))]
+    begun, ended = reversed(ByNumber(log, 3)), iter(ByNumber(log, 3))
+    made += [next(begun), list(begun), list(ended), list(ended), list(begun), tried(lambda: list(reversed(ByNumber(log, -1))))]
+    return made, log, x + 1
+
+
 def first_and_rest(items):
     first, *rest = items
     return first, rest

@@ -276,6 +276,9 @@ def drawn(tx: Any, obj: VariableTracker, asked: bool = False) -> Iterator[Variab
 
 def _ask_length(tx: Any, obj: VariableTracker) -> None:
     """PyObject_LengthHint: the answer only makes room, but the program is asked for it and may fail."""
+    if isinstance(obj, GeneratorVariable):
+        for sized in SIZED:
+            obj = sized(tx, obj)
     if not isinstance(obj, ObjectVariable):
         return
     method = attributes.special_method(tx, obj, "__len__")
@@ -294,6 +297,7 @@ def _ask_length(tx: Any, obj: VariableTracker) -> None:
 
 
 _ROOM = 100_000
+SIZED: list[Any] = []  # (tx, iterator) -> what it asks for its length, or the iterator; set by lazy.py
 
 
 def unpack_iterable(tx: Any, obj: VariableTracker) -> list[VariableTracker]:

@@ -65,7 +65,7 @@ for _cls in (LazyIteratorVariable, SequenceIteratorVariable):
 
 
 def make(tx: Any, cls: type, body: Any, parameters: list, args: list, kwargs: dict | None = None,
-         kind: type[LazyIteratorVariable] = LazyIteratorVariable) -> VariableTracker:
+         kind: type[LazyIteratorVariable] = LazyIteratorVariable) -> LazyIteratorVariable:
     """An iterator of class ``cls`` that runs ``body(*parameters)``; ``args`` and ``kwargs`` build the real one."""
     code = body.__code__
     scope = tx.state.scope(body.__globals__, pinned(body).child("FGLOBALS"), BUILTINS)
@@ -228,10 +228,10 @@ def make_grouper(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return made
 
 
-def _only_traced(tx: Any, cls: type, body: Any, parameters: list) -> VariableTracker:
+def _only_traced(tx: Any, cls: type, body: Any, parameters: list) -> LazyIteratorVariable:
     """An iterator that its class does not make: it must stay in the trace."""
     made = make(tx, cls, body, parameters, [])
-    made.started = True  # type: ignore[attr-defined]
+    made.started = True
     return made
 
 
@@ -257,10 +257,23 @@ def make_tee(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def reversed_sequence(tx: Any, sequence: VariableTracker) -> VariableTracker:
     """reversed() of what has a length and items, and no ``__reversed__`` (CPython: reversed_new_impl)."""
     ended = TupleVariable([wrap_constant(IndexError), wrap_constant(StopIteration)])
-    return _only_traced(tx, reversed, bodies.backwards, [sequence, truth.length(tx, sequence), ended])
+    made = _only_traced(tx, reversed, bodies.backwards, [sequence, truth.length(tx, sequence), ended])
+    made.args = [sequence]
+    return made
+
+
+def _sized(tx: Any, iterator: GeneratorVariable) -> VariableTracker:
+    """Iterators by number ask their sequence how many items there are, until they have ended (reversed_len, iter_len)."""
+    if not isinstance(iterator, LazyIteratorVariable) or iterator.cls not in (reversed, _BY_NUMBER) or iterator.finished:
+        return iterator
+    (sequence,) = iterator.args
+    if attributes.special_method(tx, sequence, "__len__") is None:
+        return iterator
+    return sequence
 
 
 constructors.REVERSED_SEQUENCE.append(reversed_sequence)
+iteration.SIZED.append(_sized)
 
 
 @handles(iter)
