@@ -71,13 +71,16 @@ print("loaded" if "torch._dynamo" in sys.modules else "clean")
 def test_what_an_import_runs_is_not_captured():
     """A checkpoint imports the other engine, and with it what dynamic captures need: these were half-loaded then."""
     program = """
-import torch, framegraft
+import contextlib, torch, framegraft
 from torch.utils.checkpoint import checkpoint
 framegraft.config.raise_internal_errors = True
 
+def contexts():
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
 @framegraft.compile(backend="eager")
 def f(x):
-    return checkpoint(lambda x: torch.dropout(x, 0.5, True) * 2, x, use_reentrant=True)
+    return checkpoint(lambda x: torch.dropout(x, 0.5, True) * 2, x, use_reentrant=False, context_fn=contexts)
 
 x = torch.ones(64, requires_grad=True)
 out = f(x)

@@ -86,6 +86,104 @@ def test_captured_function_inside_an_eager_checkpoint(backend):
     torch.testing.assert_close(*grads)
 
 
+class Block(nn.Module):
+    def __init__(self, dropout=0.0):
+        super().__init__()
+        self.linear, self.drop = nn.Linear(4, 4), nn.Dropout(dropout)
+
+    def forward(self, x, scale=None, pair=()):
+        y = self.drop(self.linear(x).tanh())
+        for extra in pair:
+            y = y + extra
+        return y if scale is None else y * scale
+
+
+OUTSIDE = torch.linspace(1, 2, 4, requires_grad=True)
+AROUND = [OUTSIDE]
+
+
+def asks_for_mode(x):
+    return x.sin() if torch.is_grad_enabled() else x.cos()
+
+
+def asks_for_gradient(x):
+    y = x.sin()
+    return y.cos() if y.requires_grad else y.exp()
+
+
+def two(x):
+    return x.sin(), (x > 0), None, x.cos()
+
+
+def with_no_grad(x):
+    with torch.no_grad():
+        mean = x.mean()
+    return (x - mean).sin()
+
+
+def uses_derived(x):
+    return x * AROUND[0]
+
+
+def twice_the_same(x):
+    y = x.sin()
+    return y, y
+
+
+REENTRANT = {
+    "plain": (lambda x, m: checkpoint(torch.sin, x, use_reentrant=True), True),
+    "module": (lambda x, m: checkpoint(m, x * 2, use_reentrant=True), True),
+    "method": (lambda x, m: checkpoint(m.__call__, x * 2, None, (torch.ones(4),), use_reentrant=True), True),
+    "twice": (lambda x, m: checkpoint(m, checkpoint(m, x, use_reentrant=True), x, use_reentrant=True), True),
+    "within": (lambda x, m: checkpoint(lambda t: checkpoint(m, t.sin(), use_reentrant=False).cos(), x, use_reentrant=True), True),
+    "leaf": (lambda x, m: checkpoint(lambda t: t * OUTSIDE, x, use_reentrant=True), True),
+    "several": (lambda x, m: checkpoint(two, x, use_reentrant=True)[::3], True),
+    "no_grad": (lambda x, m: checkpoint(with_no_grad, x, use_reentrant=True), True),
+    "mode": (lambda x, m: checkpoint(asks_for_mode, x, use_reentrant=True), False),
+    "gradient": (lambda x, m: checkpoint(asks_for_gradient, x, use_reentrant=True), False),
+    "derived": (lambda x, m: checkpoint(uses_derived, x, use_reentrant=True), False),
+    "nothing": (lambda x, m: checkpoint(m, x.detach(), use_reentrant=True) + x, False),
+    "detached": (lambda x, m: checkpoint(lambda t: t.detach() * m(t).sum().detach(), x, use_reentrant=True).sin() * x, False),
+    "itself": (lambda x, m: checkpoint(lambda t: t, x * 2, use_reentrant=True), False),
+    "view": (lambda x, m: checkpoint(lambda t: t.view(2, 2), x * 2, use_reentrant=True), False),
+    "weight": (lambda x, m: checkpoint(lambda t: m.linear.weight.view(-1), x, use_reentrant=True), False),
+    "same": (lambda x, m: checkpoint(twice_the_same, x, use_reentrant=True), False),
+    "inner": (lambda x, m: checkpoint(lambda t: (t, [t])[0].sin() * m(t), (x * 2), use_reentrant=True), True),
+}
+
+
+@pytest.mark.filterwarnings("ignore:None of the inputs")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("name", REENTRANT)
+def test_reentrant(name, backend):
+    fn, whole = REENTRANT[name]
+    seen = []
+    for f in (fn, *[framegraft.compile(fn, backend=backend)] * 2):
+        torch.manual_seed(0)
+        module, x = Block(dropout=0.5), torch.linspace(-1, 1, 4, requires_grad=True)
+        OUTSIDE.grad, AROUND[0] = None, OUTSIDE * 2
+        framegraft.reset() if f is fn else None
+        outs = f(x, module)
+        outs = outs if isinstance(outs, tuple) else (outs,)
+        try:
+            sum(out.sum() for out in outs).backward()
+        except RuntimeError as error:
+            assert "second time" in str(error) or "none of output" in str(error) or "does not require grad" in str(error)
+        values = (*outs, x.grad, *(p.grad for p in module.parameters()), OUTSIDE.grad)
+        seen.append([v if v is None else (v.detach(), v.requires_grad) for v in values])
+    seen = [repr(values) for values in seen]
+    assert seen[1] == seen[0]
+    assert seen[2] == seen[0]
+    assert bool(framegraft.break_reasons()) != whole
+
+
+def test_reentrant_without_gradients():
+    module, x = Block(), torch.ones(4, requires_grad=True)
+    with torch.no_grad():
+        got = framegraft.compile(lambda x: checkpoint(module, x, use_reentrant=True), fullgraph=True, backend="eager")(x)
+    assert torch.equal(got, module(x)) and not got.requires_grad
+
+
 def test_keywords_and_what_breaks():
     def body(x, *, scale):
         return x.sin() * scale

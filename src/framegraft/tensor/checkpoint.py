@@ -7,6 +7,10 @@ recomputation must be the same operations.
 Eager mode runs the function itself once more in the backward pass (torch/utils/checkpoint.py: _CheckpointFrame.recompute_fn), up to
 the last tensor that it wants. What the function changes is changed twice then, statistics of a batch norm among that, and without
 ``preserve_rng_state`` other random numbers are drawn. A graph cannot do that, so such a region runs in eager mode, too.
+
+With ``use_reentrant=True`` eager mode runs the function without grad mode at first, and with it in the backward pass (CheckpointFunction).
+A region is the same where both do the same operations, all that it gives requires a gradient as it does there, and no gradient goes to
+a tensor of the program's graph that is no argument. What eager mode refuses then, ``torch.autograd.grad``, works.
 """
 
 from __future__ import annotations
@@ -27,30 +31,37 @@ from ..model.dispatch import handles
 from ..model.value import ConstantVariable, VariableTracker
 from ..semantics import calls
 from . import steady
+from .reentrant import run_in_both_modes
 
 _regions = itertools.count()
 # Keywords of checkpoint() itself; others go to the function. Those without effect on what is computed may have any value.
+_REENTRANT = ("preserve_rng_state", "determinism_check", "early_stop")
 _HARMLESS = ("preserve_rng_state", "determinism_check", "debug", "early_stop")
 
 
 @handles(torch.utils.checkpoint.checkpoint)
 def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     reentrant = kwargs.pop("use_reentrant", None)
-    if not args or not isinstance(reentrant, ConstantVariable) or reentrant.value is not False:
-        raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant other than False")
+    if not args or not isinstance(reentrant, ConstantVariable) or type(reentrant.value) is not bool:
+        raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant other than True or False")
     if "context_fn" in kwargs:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with a context_fn")
-    same_numbers = kwargs.get("preserve_rng_state")
+    same_numbers, given = kwargs.get("preserve_rng_state"), list(kwargs)
     for name in _HARMLESS:
         if not isinstance(kwargs.pop(name, None), (ConstantVariable, type(None))):
             raise GraphBreak("untraceable_call", f"torch.utils.checkpoint with {name} of something other than a constant")
     fn = realize(args[0], tx.state)
     if torch.is_grad_enabled() and steady.may_be_stored_later(tx, fn):
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint of a function whose variables may change before it runs again")
+    if reentrant.value and (kwargs or any(name not in _REENTRANT for name in given)):
+        raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant=True and keywords for the function")
     graph = tx.state.graph.graph
     before = next(iter(reversed(graph.nodes)), None)
     with _run_twice(tx.state, same_numbers is None or bool(same_numbers.value)):
-        result = calls.call(tx, fn, args[1:], kwargs)
+        if reentrant.value and torch.is_grad_enabled():
+            result = run_in_both_modes(tx, fn, args[1:])
+        else:
+            result = calls.call(tx, fn, args[1:], kwargs)
     region = next(_regions)
     node = next(iter(reversed(graph.nodes)), None)
     while node is not None and node is not before and node.op != "root":
