@@ -94,6 +94,71 @@ def test_made_in_the_trace(t, x):
     return y, y * 2, z, z + t, y is x, type(z)
 
 
+class Labelled(torch.Tensor):
+    def __init__(self, data, label="none"):
+        self.label = label
+
+    @staticmethod
+    def __new__(cls, data, label="none"):
+        return torch.Tensor._make_subclass(cls, data)
+
+
+class Counted(torch.Tensor):
+    @staticmethod
+    def __new__(cls, data, count=1):
+        made = super().__new__(cls, data)
+        made.count = count
+        return made
+
+    def __init__(self, data, count=1):
+        self.after = count + 1
+
+
+@differential(tagged, graphs=1)
+def test_made_by_the_class(t, x):
+    y, z, u = Labelled(x * 2, label="y"), Counted(x, 3), Other(x + 1)
+    return y, y.label, y + 1, z, z.count, z.after, z * z.count, u * 2, torch.Tensor._make_subclass(Other, x), type(u)
+
+
+@differential(lambda: (torch.ones(4, requires_grad=True), torch.arange(4.0, requires_grad=True) * 2))
+def test_made_by_the_class_of_what_has_a_gradient(leaf, x):
+    y = Labelled(x)
+    return y, y.requires_grad, y.is_leaf, y * leaf, Labelled(leaf) * leaf, Labelled(x * 2) + 1
+
+
+@differential(lambda: (torch.ones(4, requires_grad=True), torch.arange(4.0, requires_grad=True) * 2))
+def test_made_by_the_inherited_class_of_what_has_a_gradient(leaf, x):
+    z = Counted(x)
+    return z, z * 2, z.is_leaf, Counted(leaf) * leaf
+
+
+@differential(tagged)
+def test_made_by_the_class_and_changed(t, x):
+    y, z = Labelled(x), Other(x)
+    y += 1
+    z *= 2
+    x.sub_(3)
+    print(y.label)
+    y.add_(1)
+    return x, y, z, y + z, y._version, z._version, x._version, y._is_view(), z._is_view()
+
+
+@differential(tagged)
+def test_made_by_the_class_of_other_things(t, x):
+    def tried(f, *args):
+        try:
+            made = f(*args)
+            return type(made), made.shape, made.requires_grad
+        except (RuntimeError, TypeError) as error:
+            return type(error).__name__
+
+    found = [tried(torch.Tensor._make_subclass, Other, x, flag) for flag in (True, False)]
+    found += [tried(Other, [1.0, 2.0]), tried(Other, 2, 3), tried(Other), tried(Other, t), tried(Other, x.to(torch.int64)), tried(Counted, x)]
+    with torch.no_grad():
+        found += [tried(Other, x), tried(Labelled, x)]
+    return found, x
+
+
 @differential(tagged, graphs=1)
 def test_in_place(t, x):
     t.add_(1)

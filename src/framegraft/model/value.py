@@ -134,7 +134,7 @@ class SymbolicVariable(VariableTracker):
 class TensorVariable(VariableTracker):
     """A tensor: its node in the graph, and its fake twin that carries shape, dtype, device and autograd state.
 
-    ``made_as``: of one that the trace has made a tensor of a class of the program's, whether grad mode was on; else None.
+    ``made_as``: of one that the trace has made a tensor of a class of the program's, whether grad mode was on, or "detached"; else None.
     """
 
     __slots__ = ("node", "fake", "cls", "value", "attrs", "made_as")
@@ -146,7 +146,7 @@ class TensorVariable(VariableTracker):
         self.source = source
         self.value = value
         self.attrs: dict[str, VariableTracker] = {}
-        self.made_as: bool | None = None
+        self.made_as: bool | str | None = None
 
     def python_type(self) -> type:
         return self.cls

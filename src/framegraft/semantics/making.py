@@ -134,6 +134,8 @@ def new_object(tx: Any, owner: type, args: Args, kwargs: Kwargs) -> VariableTrac
         made.payload = SetVariable({}, order=set())
     elif owner in STRUCT_SEQUENCES and len(args) == 2 and not kwargs:
         return STRUCT_SEQUENCES[owner](tx, cls, iteration.unpack_iterable(tx, realize(args[1], tx.state)))
+    elif owner in MAKERS:
+        return MAKERS[owner](tx, cls, args[1:], kwargs)
     else:
         raise GraphBreak("untraceable_call", f"{owner.__name__}.__new__")
     return made
@@ -148,6 +150,7 @@ def _check_excess(tx: Any, cls: type) -> None:
 
 
 STRUCT_SEQUENCES: dict[type, Any] = {}  # named tuples made in C -> (tx, class, items) -> one of them
+MAKERS: dict[type, Any] = {}  # other classes in C -> what their __new__(class, ...) gives: (tx, class, args, kwargs)
 MAPPING_BASES: set[type] = {dict}
 # Keyword arguments of exceptions' own __init__, which it keeps as attributes in C.
 EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}

@@ -37,9 +37,8 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import complete, get_iter, unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
-from . import subclasses, torchops
-from .fake import FakeTensor
-from .running import StructVariable, run_node
+from . import conversions, subclasses, torchops
+from .running import StructVariable
 
 _C: Any = torch._C
 _SLOTS = (types.MethodDescriptorType, types.WrapperDescriptorType)
@@ -383,7 +382,7 @@ def default(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     real = getattr(func, "value", MISSING)
     operands = unpack_iterable(tx, realize(given.get("args", TupleVariable([])), tx.state))
     before = next(reversed(tx.state.graph.graph.nodes), None)
-    with _off(tx.state):
+    with subclasses.switched_off(tx.state):
         result = realize(calls.call(tx, func, operands, _named(tx, given.get("kwargs", NONE))), tx.state)
     if real is not MISSING and _is_nowrap(real):
         return result
@@ -410,15 +409,6 @@ def _is_nowrap(fn: Any) -> bool:
     return isinstance(fn, types.MethodWrapperType) and fn in torch_overrides.get_default_nowrap_functions()
 
 
-@contextlib.contextmanager
-def _off(state: Any) -> Iterator[None]:
-    state.overrides_off += 1
-    try:
-        yield
-    finally:
-        state.overrides_off -= 1
-
-
 def _new_nodes(tx: Any, before: Any) -> frozenset:
     """The nodes of the graph behind one."""
     found = []
@@ -434,7 +424,7 @@ def _convert(tx: Any, result: VariableTracker, cls: type, new: frozenset) -> Var
     if cls is torch.Tensor:
         return result
     if isinstance(result, TensorVariable):
-        return result if issubclass(result.cls, cls) else _as_subclass(tx, result, cls, new)
+        return result if issubclass(result.cls, cls) else conversions.as_subclass(tx, result, cls, new)
     if isinstance(result, StructVariable) and isinstance(result.payload, TupleVariable):
         made = StructVariable(MISSING, result.cls)
         made.payload = TupleVariable([_convert(tx, realize(i, tx.state), cls, new) for i in result.payload.items])
@@ -445,39 +435,6 @@ def _convert(tx: Any, result: VariableTracker, cls: type, new: frozenset) -> Var
     if isinstance(result, SizeVariable) or not issubclass(result.python_type(), (tuple, list)) or isinstance(result, ConstantVariable):
         return result
     raise GraphBreak("input_subclass", f"an operation that gives a {result.python_type().__name__}")
-
-
-def _as_subclass(tx: Any, tensor: TensorVariable, cls: type, new: frozenset = frozenset()) -> TensorVariable:
-    """``tensor.as_subclass(cls)``: another tensor with the same memory, which no code of the class has seen.
-
-    In the graph it is the plain tensor, which gets its class where it leaves the graph (``to_subclass``).
-    """
-    state = tx.state
-    if cls is not torch.Tensor and (not subclasses.is_live(cls) or not subclasses.is_captured(state, cls)):
-        raise GraphBreak("input_subclass", f"a tensor made one of class {cls.__name__}")
-    grad = torch.is_grad_enabled()
-    if (torch.is_inference_mode_enabled() or type(tensor.fake) is not FakeTensor or tensor.fake.requires_grad and not grad
-            or id(tensor.fake) in state.graph.leaves or tensor.fake.is_inference()):
-        raise GraphBreak("input_subclass", f"a tensor made one of class {cls.__name__}, in a mode of autograd's")
-    if cls is not torch.Tensor:
-        subclasses.begin(state)
-    if tensor.node not in new or tensor.made_as is not None:
-        with _off(state):
-            tensor = run_node(tx, "call_function", torch.ops.aten.alias.default, [tensor], {})  # type: ignore[assignment]
-    tensor.cls = cls
-    tensor.made_as = grad if cls is not torch.Tensor else None
-    return tensor
-
-
-def _as_subclass_method(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> VariableTracker:
-    given = [*args, *kwargs.values()]
-    cls = getattr(realize(given[0], tx.state), "value", None) if len(given) == 1 else None
-    if not isinstance(cls, type) or not issubclass(cls, torch.Tensor) or kwargs.keys() - {"cls"}:
-        raise GraphBreak("raised_exception", "Tensor.as_subclass of other arguments")
-    return _as_subclass(tx, obj, cls)
-
-
-torchops.METHODS["as_subclass"] = _as_subclass_method
 
 
 # -- switched off

@@ -7,7 +7,8 @@ and backends see plain tensors in their place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -88,6 +89,8 @@ def may_be_set(tx: Any, cls: type, name: str) -> bool:
 
 # -- live ones
 
+DETACHED = "detached"
+
 
 def begin(state: Any) -> None:
     """Called before anything is asked of a live tensor: from now on the tracer's own questions are plain ones."""
@@ -107,6 +110,16 @@ def end(state: Any) -> None:
     if getattr(state, "shield", None) is not None:
         state.shield.__exit__(None, None, None)
         state.shield = None
+
+
+@contextlib.contextmanager
+def switched_off(state: Any) -> Iterator[None]:
+    """The trace asks no class."""
+    state.overrides_off += 1
+    try:
+        yield
+    finally:
+        state.overrides_off -= 1
 
 
 def finish(state: Any) -> None:
@@ -141,10 +154,15 @@ def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any]) -> Callabl
     return call
 
 
-def to_subclass(tensor: torch.Tensor, cls: type, grad: bool) -> torch.Tensor:
-    """``tensor.as_subclass(cls)``, which no code of a class sees, with grad mode on or off. Transformed code calls it, too."""
+def to_subclass(tensor: torch.Tensor, cls: type, grad: bool | str) -> torch.Tensor:
+    """``tensor.as_subclass(cls)``, which no code of a class sees, with grad mode on or off. Transformed code calls it, too.
+
+    ``grad``: DETACHED for ``Tensor._make_subclass``.
+    """
     before = torch.is_grad_enabled()
     with _C.DisableTorchFunctionSubclass():
+        if grad == DETACHED:
+            return torch.Tensor._make_subclass(cls, tensor)  # type: ignore[arg-type]
         torch._C._set_grad_enabled(grad)
         try:
             return torch.Tensor.as_subclass(tensor, cls)  # type: ignore[arg-type]
