@@ -227,3 +227,15 @@ def test_a_module_that_fx_has_made_changes():
         change()
         module.recompile()
         assert torch.equal(compiled(x), module(x))
+
+
+@differential(seeded(Block), graphs=1)
+def test_module_to_what_it_is_already(block, x):
+    same = block.to(x.dtype) is block, block.float().lin.weight is block.lin.weight
+    return block(x), same, block.to("cpu")(x), block.lin.weight.is_leaf
+
+
+@differential(seeded(Block))
+def test_module_to_another_dtype(block, x):
+    weight = block.lin.weight
+    return block.to(torch.float64)(x.double()), block.lin.weight is weight, weight.dtype

@@ -413,3 +413,10 @@ def test_new_tensors_of_sizes_that_change():
         return x.new(x.shape).fill_(1) + x, x.new(x.shape[1:]).fill_(2), x.new(x.size() + (2,)).zero_()
 
     assert run(f, matrices((2, 3), (4, 3), (5, 7), (2, 9)), dynamic=True) == [1, 1, 1, 1]
+
+
+def test_numbers_in_texts():
+    def f(x, n):
+        return x * n, "%d of %s" % (n, x.dtype), "%(n)d" % {"n": n}, "%d" % n, f"{n:3d}"
+
+    run(f, [(torch.ones(3), n) for n in (3, 4, 5)])

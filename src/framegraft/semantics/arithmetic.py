@@ -286,11 +286,11 @@ def _sequence_arithmetic(tx: Any, fn: Any, a: VariableTracker, b: VariableTracke
         return SetVariable({k: a.items.get(k) or b.items[k] for k in [*a.items, *b.items] if k in keys}, cls=a.cls, order=order)
     if fn is operator.mod and isinstance(a, ConstantVariable) and isinstance(a.value, str):
         if isinstance(b, TupleVariable):
-            values = [realize(i, tx.state) for i in b.items]
+            values = [specialised(realize(i, tx.state)) for i in b.items]
             if all(isinstance(v, ConstantVariable) for v in values):
                 return fold(operator.mod, [a, ConstantVariable(tuple(v.value for v in values))])  # type: ignore[attr-defined]
         if isinstance(b, DictVariable) and exact:
-            pairs = [(k, realize(v, tx.state)) for k, v in hashed.complete(tx, b).values()]
+            pairs = [(k, specialised(realize(v, tx.state))) for k, v in hashed.complete(tx, b).values()]
             if all(isinstance(i, ConstantVariable) for pair in pairs for i in pair):
                 return fold(operator.mod, [a, ConstantVariable({k.value: v.value for k, v in pairs})])  # type: ignore[attr-defined]
         raise GraphBreak("untraceable_call", "formatting of an object with %")

@@ -161,7 +161,7 @@ class Tensors(TensorLayer):
         elif subclasses.may_be_set(tx, obj.cls, name) and not name.startswith("_dynamo"):
             obj.attrs[name] = value
             tx.state.mark_mutated(obj)
-        else:
+        elif name != "data" or value is not obj:  # what is there already: Module.to() where nothing differs
             raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
