@@ -425,3 +425,23 @@ def test_what_super_finds_changes_inside(C):
         told.append([f(X()) for f in found])
     vars(Under)["times"].k, Under.items[:] = before
     return told
+
+
+@probe
+def test_a_number_that_the_trace_deletes(C):
+    Base, Child = make()
+    obj = Child()
+
+    def f(x):
+        y = x * Child.n
+        del Child.n
+        return y, hasattr(Child, "n"), hasattr(obj, "n"), getattr(obj, "n", None)
+
+    c, found = C(f), []
+    for n in range(4):
+        Child.n = n
+        Base.n = n + 10 if n == 3 else 7
+        if n == 1:
+            del Base.n
+        found.append(c(X()))
+    return found

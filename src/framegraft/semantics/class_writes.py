@@ -78,6 +78,8 @@ def number(tx: Any, cls: type, name: str) -> Any:
     if type(cls) is not type or not cls.__flags__ & lookup.HEAP_TYPE:
         return MISSING
     state = tx.state
+    if not state.class_writes.get(name, {}).keys().isdisjoint(cls.__mro__):
+        return MISSING  # the trace has deleted it: what the real class has is no answer any more
     known = state.class_numbers.get((cls, name))
     if known is None:
         value = lookup.peek(cls, name)
