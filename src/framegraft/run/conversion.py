@@ -125,23 +125,26 @@ class Conversion:
         for planned in self.planned.values():
             planned.settle()  # a compiler may have ended the attempt before
         state, root = self._start()
+        met: list[GraphBreak] = []  # handled behind the clause: it is no context of what the compiler raises
         try:
+            kind = value = None
             try:
                 kind, value = root.run()
             except GraphBreak as broken:
-                try:
-                    return self._broken(state, root, broken)
-                finally:
-                    broken.settle()
+                met.append(broken)
             except Restart:
                 return AGAIN
             except UserRaise as raised:
                 leaving = GraphBreak("raised_exception", f"{raised.value.python_type().__name__} leaves the frame")
                 self.leaving.append(leaving)
                 return self._plan([root], leaving)
+            if met:
+                return self._broken(state, root, met[0])
             assert kind == "return"
             return self._unsafe(state) or self._emit(state, [root], None, lambda segment: segment.finish_return(value))
         finally:
+            for broken in met:
+                broken.settle()
             self.capture.spent("trace")
             subclasses.end(state)
             nesting = state.graph.nesting
