@@ -12,20 +12,7 @@ import framegraft
 from framegraft import config
 from framegraft.errors import BackendCompilerFailed, RecompileError, RecompileLimitExceeded
 
-LOG = []
-
-
-class Manager:
-    def __init__(self, name, swallows=False):
-        self.name, self.swallows = name, swallows
-
-    def __enter__(self):
-        LOG.append(f"enter {self.name}")
-        return self
-
-    def __exit__(self, kind, error, trace):
-        LOG.append(f"exit {self.name} {kind and kind.__name__}")
-        return self.swallows
+from .failing import AT, LOG, Failing, Manager, check_ends, outcome, stop
 
 
 @contextlib.contextmanager
@@ -35,10 +22,6 @@ def generated():
         yield
     finally:
         LOG.append("exit generated")
-
-
-def stop():
-    framegraft.graph_break()
 
 
 def without_gradients(x):
@@ -135,48 +118,12 @@ def autocast(x):
         return y @ y
 
 
-class Failing:
-    """A backend that raises ``error`` at the calls whose numbers it is given."""
-
-    def __init__(self, *at, error=ValueError):
-        self.at, self.error, self.calls = at, error, 0
-
-    def __call__(self, gm, inputs):
-        self.calls += 1
-        if self.calls in self.at:
-            raise self.error("no")
-        return gm.forward
-
-
-def outcome(fn, x):
-    LOG.clear()
-    try:
-        result = fn(x)
-    except BaseException as error:
-        result = type(error)
-    state = torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")
-    return result, LOG[:], state
-
-
 BLOCKS = [without_gradients, two_managers, finishing, catching_others, handling, in_a_callee, autocast]
-
-
 @pytest.mark.parametrize("fn", BLOCKS)
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_blocks_get_their_ends(fn, error):
-    x = torch.ones(2, 2, requires_grad=True)
-    expected, steps, state = outcome(fn, x)
-    backend = Failing(2, error=error)
-    compiled = framegraft.compile(fn, backend=backend)
-    failed, seen, now = outcome(compiled, x)
-    assert failed is (BackendCompilerFailed if error is ValueError else error)
-    name = failed.__name__
-    assert seen == [s.replace("None", name) if s.startswith("exit") else s for s in steps]
-    assert now == state == (True, False)
-    result, seen, now = outcome(compiled, x)  # the next call compiles it
-    torch.testing.assert_close(result, expected)
-    assert seen == steps and now == state
-    assert backend.calls >= 3
+@pytest.mark.parametrize("at", AT)
+def test_blocks_get_their_ends(fn, error, at):
+    check_ends(fn, error, at)
 
 
 def test_the_program_catches_it():
@@ -212,6 +159,14 @@ def test_the_error_tells_where_and_why():
     assert isinstance(raised.value.__cause__, ValueError)
     frames = [(f.name, f.lineno - finishing.__code__.co_firstlineno) for f in traceback.extract_tb(raised.value.__traceback__)]
     assert [f for f in frames if f[0] == "finishing"] == [("finishing", 3)]
+
+
+def test_a_break_is_no_context_of_it():
+    for at in 1, 2:
+        with pytest.raises(BackendCompilerFailed) as raised:
+            framegraft.compile(in_a_callee, backend=Failing(at))(torch.ones(2))
+        assert raised.value.__context__ is raised.value.__cause__
+        assert raised.value.__cause__.__context__ is None
 
 
 def test_its_context_is_the_exception_that_is_handled():

@@ -219,13 +219,13 @@ class Interrupted(Segment):
 
     def _handle(self, part: Part, handler: ExceptionHandler) -> Instruction | None:
         # lasti counts in this code: in the resume function's it would name no line
-        return self._resume(part, handler.target, handler.depth + handler.lasti + 1, handler.depth if handler.lasti else None, catches=True)
+        return self._resume(part, handler.target, handler.depth + handler.lasti + 1, catching=handler)
 
-    def _resume(self, part: Part, target: Instruction, depth: int, lasti: int | None = None, again: bool = False,
-                catches: bool = False) -> Instruction | None:
+    def _resume(self, part: Part, target: Instruction, depth: int, again: bool = False,
+                catching: ExceptionHandler | None = None) -> Instruction | None:
         """Replace the part's ``depth`` stack values by what the rest of its frame returns. Gives the call, where there is one.
 
-        ``again``: the rest starts with the instruction that broke the graph; ``catches``: with a handler.
+        ``again``: the rest starts with the instruction that broke the graph; ``catching``: with this handler of it.
         """
         cg, frame = self.cg, part.frame
         stack_names = [f"__pushed_{i}" for i in range(depth)]
@@ -239,8 +239,9 @@ class Interrupted(Segment):
             return None
         cells = [n for n in frame.cells if CELL + n in part.bound]
         ending = [name for name in part.ending if name in part.bound]  # what has just been deleted is not
-        is_held = self.is_held(frame) or catches and part.level == 0
-        point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, again, is_held)
+        is_held = self.is_held(frame) or catching is not None and part.level == 0
+        point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, frame.inst.handler, again, is_held)
+        lasti = catching.depth if catching is not None and catching.lasti else None
         for name in reversed(stack_names):
             cg.op("STORE_FAST", name)
         resume = self.make_resume(resume_code(point), point.offset, frame.scope.real, part.level)

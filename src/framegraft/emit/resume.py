@@ -100,24 +100,44 @@ class ResumePoint:
     """Where to go on: the original function's code, the instruction's offset, and what is passed."""
 
     def __init__(
-        self, code: CodeType, target: Instruction, depth: int, bound: set[str], ending: list[str], cells: list[str], again: bool = False,
-        is_held: bool = False,
+        self, code: CodeType, target: Instruction, depth: int, bound: set[str], ending: list[str], cells: list[str],
+        block: ExceptionHandler | None, again: bool = False, is_held: bool = False,
     ) -> None:
+        """``block``: what covers the instruction that was interrupted."""
         self.code = origin_of(code)
         body = body_of(self.code)
         self.index = target.place
         self.offset = target.offset
         self.depth = depth
-        live = _LIVE[id(self.code)][self.index]
+        live = _LIVE[id(self.code)]
+        read, replaced = live[self.index], replaced_at(self.code, target)
+        # The block that an error at this place is raised in, where the instruction itself lies behind that, or is its handler.
+        self.block = None if block is None or _lies_in(body, self.index, block) else block
+        if self.block is not None:
+            handled = live[self.block.target.place]
+            read, replaced = read | handled, replaced - handled
         # Those that are not bound are passed as None, which nobody reads: one function serves the first round of a loop and the others.
         # Frames drop their variables in this order.
-        self.names = in_order((live & bound | replaced_at(self.code, target)).difference(ending), self.code) + in_order(ending, self.code)
+        self.names = in_order((read & bound | replaced).difference(ending), self.code) + in_order(ending, self.code)
         self.cells = cells
         self.is_held = is_held  # perhaps by a traceback
         self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names + [REST] * is_held
         self.again = again  # the instruction has broken a graph already
-        self.key = (id(self.code), self.index, tuple(self.arguments), again)
+        within = None if self.block is None else (self.block.target.place, self.block.depth)
+        self.key = (id(self.code), self.index, tuple(self.arguments), again, within)
         self.body = body
+
+
+def _lies_in(body: list[Instruction], index: int, block: ExceptionHandler) -> bool:
+    """Whether an error at the instruction reaches the handler of ``block``, perhaps by way of others."""
+    seen = set()
+    handler = body[index].handler
+    while handler is not None and handler.target.index not in seen:
+        if handler.target.index == block.target.place:
+            return True
+        seen.add(handler.target.index)
+        handler = handler.target.handler
+    return False
 
 
 _CODES: dict[tuple, CodeType] = {}
@@ -156,19 +176,51 @@ def _name_of(point: ResumePoint) -> str:
     return f"<resume in {point.code.co_name}>"
 
 
+class Raised:
+    """An error on its way into a frame: called with the exception in whose handler that was to go on, or None.
+
+    It is given away: its traceback will lead to the code that holds this, and the garbage collector does not look into code.
+    """
+
+    __name__ = "raised"
+
+    def __init__(self, error: BaseException) -> None:
+        self.errors = [error]
+
+    def __call__(self, handled: BaseException | None) -> BaseException:
+        error = first = self.errors.pop()
+        try:
+            known = {id(handled)}
+            while handled is not None and id(first) not in known:
+                known.add(id(first))
+                if first.__context__ is None:
+                    first.__context__ = handled
+                    break
+                first = first.__context__
+            return error
+        finally:
+            del error, first, handled
+
+
 def raising_code(code: CodeType, error: BaseException) -> CodeType | None:
     """The resume function ``code``, but for that it raises ``error`` where it would go on: the blocks around that place get their
-    ends. None for other functions."""
+    ends. None for other functions.
+
+    The block is that of the interrupted instruction, as if it had raised the error: behind a branch or a ``return`` the place itself
+    may be the end of the block, which nothing covers, or the handler that the instruction's own exception has led to.
+    """
     point = _POINTS.get(id(code))
     if point is None:
         return None
     body = _clone(point.body)
-    target = body[point.index]
+    target, block = body[point.index], point.block
+    handles = block is not None and block.target.place == point.index
     raising = instr("RAISE_VARARGS", 1)
-    raising.handler = target.handler
-    # Taken out of a list: its traceback will lead to the code, which the garbage collector does not look into.
-    prologue = [*_prologue(point), instr("LOAD_CONST", [error].pop), instr("CALL", (0, ())), raising]
-    return _encode(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells)[0]
+    raising.handler = target.handler if block is None else ExceptionHandler(body[block.target.place], block.depth, block.lasti)
+    handled = instr("COPY", 2) if handles else instr("LOAD_CONST", None)
+    prologue = [*_prologue(point), instr("LOAD_CONST", Raised(error)), handled, instr("CALL", (1, ())), raising]
+    told = next((inst for inst in body[point.index :] if inst.positions and inst.positions[0]), target)  # a handler's start has no line
+    return _encode(point.code, prologue, body, told, _name_of(point), point.arguments, point.cells)[0]
 
 
 def _moved(name: str) -> list[Instruction]:
