@@ -487,3 +487,27 @@ def test_objects_are_not_asked_where_a_function_must_be_pure(remembered, given, 
     made, (one, items, table) = Asked(), given
     n = made.n + one.n + len(items) + len(table)
     return remembered(n), list(Asked.log), x + n
+
+
+class Slotted:
+    __slots__ = ("first", "second")
+
+
+class SlottedAgain(Slotted):
+    __slots__ = ()
+
+
+@differential(lambda: (torch.ones(2), Slotted(), SlottedAgain()))
+def test_texts_of_slots_that_are_not_set(x, one, other):
+    def text(obj):
+        try:
+            return obj.second
+        except AttributeError as error:
+            return str(error), error.name, error.obj is obj
+
+    made = Slotted()
+    found = [text(one), text(other), text(made), text(SlottedAgain())]
+    made.second = 3
+    found.append(text(made))
+    del made.second
+    return x + 1, found, text(made)

@@ -91,3 +91,46 @@ def test_logger_that_is_turned_on(caplog):
     finally:
         logging.disable(logging.NOTSET)
     assert len(caplog.records) == 1
+
+
+@differential(lambda: (torch.ones(3),))
+def test_random_numbers_of_numpy(x):
+    np.random.seed(3)
+    return x * np.random.rand(), np.random.randint(0, 5, 3).tolist(), np.random.randn(2).tolist()
+
+
+def pairs_of(one, other):
+    return lambda: (torch.ones(3), zip(one, other, strict=True))
+
+
+def taken(x, pairs):
+    found = []
+    try:
+        for a, b in pairs:
+            found.append(x * a + b)
+        return found
+    except ValueError as error:
+        return found, str(error)
+
+
+@differential(pairs_of([1, 2], [3, 4]), graphs=1)
+def test_strict_pairs(x, pairs):
+    return taken(x, pairs)
+
+
+@differential(pairs_of([1, 2], [3]))
+def test_strict_pairs_of_which_the_second_ends(x, pairs):
+    return taken(x, pairs)
+
+
+@differential(pairs_of([1], [3, 5]))
+def test_strict_pairs_of_which_the_first_ends(x, pairs):
+    return taken(x, pairs)
+
+
+def test_strict_pairs_that_differ_later():
+    compiled = framegraft.compile(taken, backend="eager")
+    cases = [([1, 2], [3, 4]), ([1, 2], [3, 4, 5]), ([1, 2, 3], [3, 4]), ([1], [3]), ([], [1])]
+    for one, other in cases * 2:
+        got, expected = (f(torch.ones(3), zip(one, other, strict=True)) for f in (compiled, taken))
+        assert repr(got) == repr(expected)

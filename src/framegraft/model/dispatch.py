@@ -123,9 +123,11 @@ _OURS = frozenset((None, "builtins", "math", "_operator", "operator", "itertools
 def unknown(what: str, *modules: str | None, otherwise: str = "unknown_c_function") -> GraphBreak:
     """The break for code in C of which nothing is known but the modules of its function and class."""
     for module in modules:
-        if module is not None and module.startswith("numpy.random"):
+        if not isinstance(module, str):  # of a class in C that keeps its instances' ``__module__`` under the name
+            continue
+        if module.startswith("numpy.random"):
             return GraphBreak("random_call", what)
-        reason = _FOREIGN.get(module.partition(".")[0]) if module is not None else None
+        reason = _FOREIGN.get(module.partition(".")[0])
         if reason is not None:
             return GraphBreak(reason, what)
     ours = otherwise == "unknown_c_function" and any(module in _OURS for module in modules)

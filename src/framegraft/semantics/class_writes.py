@@ -96,7 +96,7 @@ def _owner(tx: Any, obj: ObjectVariable, name: str) -> type:
     on_meta = lookup.mro_lookup(tx, meta, name)
     if on_meta is not MISSING and hasattr(type(on_meta), "__set__"):
         raise GraphBreak("unsupported_mutation", f"{cls.__name__}.{name}, a data descriptor of {meta.__name__}")
-    if cls.__module__.partition(".")[0] in ("torch", "framegraft"):
+    if str(cls.__module__).partition(".")[0] in ("torch", "framegraft"):
         raise GraphBreak("unsupported_mutation", f"setting {cls.__name__}.{name} of torch")
     if isinstance(lookup.peek(cls, name), types.MemberDescriptorType) or issubclass(cls, (tuple, enum.Enum)) and name.startswith("_"):
         raise GraphBreak("unsupported_mutation", f"setting {cls.__name__}.{name}, which is kept in C")

@@ -277,6 +277,8 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
                 value = object.__getattribute__(obj.value, name)
             except AttributeError:
                 tx.state.guards.add(obj.source.attribute(obj.value, name), "ABSENT")
+                if isinstance(found, types.MemberDescriptorType):
+                    raise lookup.unset_slot(tx, obj, name) from None
                 raise lookup.attribute_error(obj, name) from None
             except Exception as error:  # noqa: BLE001 - whatever a getter of C raises, the program gets it from that
                 raise GraphBreak("raised_exception", f"{obj.cls.__name__}.{name} raises {type(error).__name__}") from None
@@ -287,7 +289,7 @@ def _native_member(tx: Any, found: Any, obj: VariableTracker, name: str) -> Vari
         if isinstance(obj.payload, TupleVariable) and name in fields:  # a struct sequence (torch.return_types.max)
             return obj.payload.items[fields.index(name)]
         if isinstance(found, types.MemberDescriptorType) and obj.cls.__flags__ & lookup.HEAP_TYPE:
-            raise lookup.attribute_error(obj, name)
+            raise lookup.unset_slot(tx, obj, name)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
 
 

@@ -67,6 +67,31 @@ def attribute_error(obj: VariableTracker, name: str) -> UserRaise:
     return UserRaise(user_error(AttributeError, text, name=constant(name), obj=obj))
 
 
+class _Slotted:
+    __slots__ = ("unset",)
+
+
+def _names_in_full() -> bool:
+    """Whether CPython tells the module of a class whose slot is not set: from 3.13 on (PyMember_GetOne)."""
+    try:
+        return bool(_Slotted().unset)
+    except AttributeError as error:
+        return __name__ in str(error)
+
+
+_NAMES_IN_FULL = _names_in_full()
+
+
+def unset_slot(tx: Any, obj: VariableTracker, name: str) -> UserRaise:
+    """The error for a slot without a value."""
+    cls = obj.python_type()
+    if not _NAMES_IN_FULL:
+        return attribute_error(obj, name)
+    module, known = told_name(tx, cls, "__module__"), told_name(tx, cls, "__qualname__")
+    full = f"{module}.{known}" if type(module) is str and module not in ("__main__", "builtins") else known
+    return UserRaise(user_error(AttributeError, f"'{full}' object has no attribute '{name}'", name=constant(name), obj=obj))
+
+
 def defines(cls: type, name: str) -> bool:
     """Whether instances of a builtin class have an attribute of that name from their class: hasattr() would ask ``type``, too."""
     return any(name in base.__dict__ for base in cls.__mro__)

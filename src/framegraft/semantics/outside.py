@@ -78,7 +78,12 @@ class Remaining:
         leaves = leaves_of(iterator)
         if len({id(leaf) for leaf in leaves}) != len(leaves):
             return False
-        left = sum(1 for _ in itertools.islice(duplicate(iterator), self.count + 1))
+        left, ahead = 0, duplicate(iterator)
+        try:
+            for _ in itertools.islice(ahead, self.count + 1):
+                left += 1
+        except (ValueError, RuntimeError):  # a strict zip() whose iterators differ; a container that has changed
+            return not self.all and left >= self.count
         return left == self.count if self.all else left >= self.count
 
 
@@ -132,14 +137,18 @@ class OutsideIteratorVariable(VariableTracker):
         state.mark_mutated(self)
         if self._ahead is None:
             self._ahead = duplicate(self.value)
-        for item in self._ahead:
-            assert self.source is not None
-            found = LazyVariable(item, self.source.child("PYCALL", Peek(self.taken)))
-            self.taken += 1
-            self.remaining.count = self.taken
-            return found
-        self.ended = self.remaining.all = True
-        return None
+        try:
+            item = next(self._ahead)
+        except StopIteration:
+            self.ended = self.remaining.all = True
+            return None
+        except (ValueError, RuntimeError) as error:
+            raise GraphBreak("unsupported_iterator", f"a {type(self.value).__name__} made outside of the trace: {error}") from None
+        assert self.source is not None
+        found = LazyVariable(item, self.source.child("PYCALL", Peek(self.taken)))
+        self.taken += 1
+        self.remaining.count = self.taken
+        return found
 
     def _check_containers(self, state: Any) -> None:
         """The items are looked up in the real containers: the trace must not have changed these."""
