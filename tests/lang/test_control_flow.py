@@ -91,3 +91,13 @@ def test_associative_scan(x, y):
         return a[0] * b[0], b[0] * a[1] + b[1]
 
     return associative_scan(combine, (y, x), 0, combine_mode="generic"), associative_scan(torch.add, x, 0, combine_mode="generic")
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_while_loop_behind_aot_autograd(grad):
+    def f(x):
+        return while_loop(lambda i, a: i < 3, lambda i, a: (i + 1, a * 2), (torch.tensor(0), x))[1] + 1
+
+    x = torch.ones(2)
+    with torch.set_grad_enabled(grad):
+        assert torch.equal(framegraft.compile(f, backend="aot_eager", fullgraph=True)(x), f(x))

@@ -16,6 +16,7 @@ from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from .eager import warn_ignored
 from .parts import compile_parts
@@ -40,12 +41,17 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
     settings.setdefault("keep_inference_input_mutations", True)
 
     def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        with backend_context(part):
+        with backend_context(part, ShapeEnv if _calls_operators_of_graphs(part) else None):
             compiled = twice_differentiable(aot_module_simplified(part, symbolic_inputs(part, inputs), **settings), part)
         writes_at_its_end = settings["inference_compiler"] is forward is boxed_nop
         return _Writing(compiled, part) if writes_at_its_end and any(map(written_tensor, part.graph.nodes)) else compiled
 
     return compile_parts(gm, example_inputs, one)
+
+
+def _calls_operators_of_graphs(gm: GraphModule) -> bool:
+    """Some (``while_loop``) make symbols while they are traced."""
+    return any(isinstance(node.target, torch._ops.HigherOrderOperator) for node in gm.graph.nodes)
 
 
 def aot_eager(
