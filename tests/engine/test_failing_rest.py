@@ -2,9 +2,11 @@
 
 import contextlib
 import gc
+import random
 import traceback
 import weakref
 
+import numpy
 import pytest
 import torch
 
@@ -221,6 +223,26 @@ def test_nothing_is_kept_of_an_error():
             backend.calls = 1
     gc.collect()
     assert [e() for e in errors] == [None] * 3
+
+
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_random_numbers_that_a_compiler_draws(fails, threads, monkeypatch):
+    def backend(gm, inputs):
+        drawn.append((random.random(), numpy.random.rand(), torch.rand(1).item()))
+        if fails:
+            raise ValueError
+        return gm.forward
+
+    drawn = []
+    monkeypatch.setattr("threading.active_count", lambda: threads)  # others may draw, too, and not the same numbers twice
+    random.seed(1)
+    numpy.random.seed(1)
+    torch.manual_seed(1)
+    with contextlib.suppress(BackendCompilerFailed):
+        framegraft.compile(lambda x: x + 1, backend=backend)(torch.ones(2))
+    now = random.random(), numpy.random.rand(), torch.rand(1).item()
+    assert [a == b for a, b in zip(now, drawn[0], strict=True)] == [threads == 1, threads == 1, True]
 
 
 def test_nothing_else_is_captured_meanwhile():

@@ -6,12 +6,15 @@ Distributions may offer theirs through the entry-point group ``torch_dynamo_back
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import functools
 import importlib
 import inspect
+import random
+import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -175,7 +178,8 @@ def call_backend(compiler: Compiler, gm: Any, example_inputs: list[Any]) -> Call
         BackendCompilerFailed: the compiler raised (its error is ``__cause__``) or returned no callable.
     """
     try:
-        compiled = compiler(gm) if _takes_graph_only(compiler) else compiler(gm, example_inputs)
+        with _own_numbers():
+            compiled = compiler(gm) if _takes_graph_only(compiler) else compiler(gm, example_inputs)
     except BackendCompilerFailed:
         raise
     except Exception as error:
@@ -187,6 +191,26 @@ def call_backend(compiler: Compiler, gm: Any, example_inputs: list[Any]) -> Call
             hint="A compiler returns a callable of the graph's inputs, for example gm.forward.",
         )
     return compiled
+
+
+@contextlib.contextmanager
+def _own_numbers() -> Iterator[None]:
+    """Random numbers that a compiler draws are none of the program's. Torch's own are put back where the graph was traced.
+
+    Not where other threads run, which may draw meanwhile: they would draw the same numbers once more.
+    """
+    if threading.active_count() > 1:
+        yield
+        return
+    state = random.getstate()
+    arrays: Any = sys.modules.get("numpy.random")
+    drawn = arrays.get_state(legacy=False) if arrays is not None else None
+    try:
+        yield
+    finally:
+        random.setstate(state)
+        if arrays is not None:
+            arrays.set_state(drawn)
 
 
 def _takes_graph_only(compiler: Compiler) -> bool:
