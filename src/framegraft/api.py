@@ -394,7 +394,7 @@ class CacheEntry:
         return in_order(self._entry.code)
 
     def __repr__(self) -> str:
-        return f"<CacheEntry of {self._entry.code.co_name}, {len(self.check_fn.code_parts)} guards>"
+        return f"<CacheEntry of {self._entry.code.co_name}, {self.check_fn.count} guards>"
 
 
 def _debug_get_cache_entry_list(fn: Any) -> list[CacheEntry]:

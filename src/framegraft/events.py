@@ -18,7 +18,7 @@ capture runs code that is captured in turn. What a listener raises comes out of 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from .errors import GraphBreak
+    from .model.guards import Guard
 
 
 @dataclass(slots=True, eq=False)
@@ -98,7 +99,7 @@ class EntryMade(Event):
 
     kind = "entry_made"
     entry: Any
-    guards: list
+    guards: Sequence[Guard]
     lines: set[tuple[CodeType, int]]
     fn: Any
     args: tuple

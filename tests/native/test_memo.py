@@ -11,7 +11,7 @@ import types
 import pytest
 import torch
 
-from framegraft.model.guards import ProgramBuilder
+from framegraft.model.program import ProgramBuilder
 from framegraft.native.calibrate import ensure_calibrated, tensor_spec
 
 from .build import Other, Thing, holds, node, program

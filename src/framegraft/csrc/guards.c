@@ -251,6 +251,15 @@ static bool takes_index(enum Access a)
     return a == A_ARG || a == A_CELL || a == A_CELLOBJ || a == A_ITEM || a == A_MAPKEYAT;
 }
 
+static int reserve_checks(Node *node, Py_ssize_t n)
+{
+    node->checks = PyMem_Calloc((size_t)n + 1, sizeof(Check));
+    if (node->checks)
+        return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
 static int load_node(Program *p, PyObject *item)
 {
     Node *node = &p->nodes[p->n];
@@ -281,19 +290,94 @@ static int load_node(Program *p, PyObject *item)
         return refuse(access_names[a], "a name", arg);
     node->simple = fg_is_stable_key(arg);
     node->arg = a == A_CONST ? hold(arg, &node->weak) : Py_NewRef(arg);
-    if (!node->arg)
-        return -1;
     Py_ssize_t n = PyList_GET_SIZE(checks);
-    node->checks = PyMem_Calloc((size_t)n + 1, sizeof(Check));
-    if (!node->checks) {
-        PyErr_NoMemory();
+    if (!node->arg || reserve_checks(node, n) < 0)
         return -1;
-    }
     for (; node->count < n && node->count < PyList_GET_SIZE(checks); node->count++)
         if (load_check(&node->checks[node->count], PyList_GET_ITEM(checks, node->count), p->n) < 0) {
             node->count++; /* parts of it may be there */
             return -1;
         }
+    p->n++;
+    return 0;
+}
+
+/* -- repeated guards */
+
+/* The program that an item stands for, borrowed; NULL for an item that is a node. */
+static Program *repeated(PyObject *item)
+{
+    if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) != 3 || Py_TYPE(PyTuple_GET_ITEM(item, 1)) != &FgGuardProgram_Type)
+        return NULL;
+    return (Program *)PyTuple_GET_ITEM(item, 1);
+}
+
+static int copy_check(Check *to, const Check *from, Py_ssize_t first)
+{
+    *to = *from;
+    to->id += first;
+    to->lookups = NULL;
+    to->token = to->version = 0; /* these were of another object */
+    Py_XINCREF(to->payload);
+    if (!from->lookups)
+        return 0;
+    to->n = 0;
+    to->lookups = PyMem_Calloc((size_t)from->n + 1, sizeof *to->lookups);
+    if (!to->lookups) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (; to->n < from->n; to->n++) {
+        to->lookups[to->n] = from->lookups[to->n];
+        Py_XINCREF(to->lookups[to->n].name);
+        Py_XINCREF(to->lookups[to->n].found);
+    }
+    return 0;
+}
+
+/* Whether the program looks at nothing but what is below one argument. */
+static bool is_template(const Program *t)
+{
+    for (Py_ssize_t i = 0; i < t->n; i++) {
+        const Node *node = &t->nodes[i];
+        if (i ? is_root(node->access) : node->access != A_ARG || node->count)
+            return false;
+        for (Py_ssize_t k = 0; k < node->count; k++)
+            if (fg_looks_around(&node->checks[k]))
+                return false;
+    }
+    return t->n > 0;
+}
+
+/* item: (node, program, number of its first guard). The program's nodes but the first, whose place the node takes. */
+static int load_repeat(Program *p, PyObject *item, const Program *t)
+{
+    Py_ssize_t top, first, base = p->n - 1;
+    PyObject *program;
+    if (!PyArg_ParseTuple(item, "nOn", &top, &program, &first))
+        return -1;
+    if (!is_template(t) || top < 0 || top >= p->n || first < 0) {
+        PyErr_Format(PyExc_ValueError, "guards that are repeated look at what is below one argument, a node before them takes its place, "
+                     "and their numbers are not negative: %R", item);
+        return -1;
+    }
+    for (Py_ssize_t i = 1; i < t->n; i++, p->n++) {
+        const Node *from = &t->nodes[i];
+        Node *node = &p->nodes[p->n];
+        node->parent = from->parent ? base + from->parent : top;
+        node->access = from->access;
+        node->index = from->index;
+        node->weak = from->weak;
+        node->simple = from->simple;
+        node->arg = Py_NewRef(from->arg);
+        if (reserve_checks(node, from->count) < 0)
+            return -1;
+        while (node->count < from->count) {
+            Py_ssize_t k = node->count++;
+            if (copy_check(&node->checks[k], &from->checks[k], first) < 0)
+                return -1;
+        }
+    }
     return 0;
 }
 
@@ -364,6 +448,22 @@ static int load_inputs(Program *p, PyObject *positions)
     return 0;
 }
 
+/* n: how many there is room for. Loading may run code of the program's, which may change the list. */
+static int load_nodes(Program *p, PyObject *items, Py_ssize_t n)
+{
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
+        PyObject *item = PyList_GET_ITEM(items, i);
+        const Program *t = repeated(item);
+        if ((t ? t->n - 1 : 1) > n - p->n)
+            break;
+        if ((t ? load_repeat(p, item, t) : load_node(p, item)) < 0) {
+            p->n++; /* parts of the node may be there */
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
     PyObject *nodes, *inputs = NULL;
@@ -372,19 +472,21 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     Program *p = (Program *)type->tp_alloc(type, 0);
     if (!p)
         return NULL;
-    Py_ssize_t n = PyList_GET_SIZE(nodes);
+    Py_ssize_t items = PyList_GET_SIZE(nodes), n = 0;
+    for (Py_ssize_t i = 0; i < items; i++) {
+        const Program *t = repeated(PyList_GET_ITEM(nodes, i));
+        n += t ? t->n - 1 : 1;
+    }
     p->suspect = -1;
     p->nodes = PyMem_Calloc((size_t)n + 1, sizeof(Node));
     if (!p->nodes) {
         Py_DECREF(p);
         return PyErr_NoMemory();
     }
-    for (; p->n < n && p->n < PyList_GET_SIZE(nodes); p->n++)
-        if (load_node(p, PyList_GET_ITEM(nodes, p->n)) < 0) {
-            p->n++; /* parts of it may be there */
-            Py_DECREF(p);
-            return NULL;
-        }
+    if (load_nodes(p, nodes, n) < 0) {
+        Py_DECREF(p);
+        return NULL;
+    }
     if (inputs && load_inputs(p, inputs) < 0) {
         Py_DECREF(p);
         return NULL;
@@ -486,5 +588,7 @@ PyTypeObject FgGuardProgram_Type = {
     .tp_as_sequence = &program_sequence,
     .tp_traverse = program_traverse,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
-    .tp_doc = "GuardProgram(nodes, inputs=()): checks of everything that a capture relied on. inputs: nodes that the graph takes.",
+    .tp_doc = "GuardProgram(nodes, inputs=()): checks of everything that a capture relied on. inputs: nodes that the graph takes.\n\n"
+              "A node is (parent, access, argument, checks), a check (kind, payload, id). (node, program, id) stands for the nodes of\n"
+              "another program, but for its first: the node takes the place of that. Their ids start at the one that is given.",
 };

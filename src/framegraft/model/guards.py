@@ -1,15 +1,15 @@
-"""Guards recorded during a trace, and the program for the native core that they become.
+"""Guards recorded during a trace.
 
 A guard is (source, check, payload). Guards are recorded where a property is observed; nothing carries guards along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
-from .source import GUARD_ACCESS, Source, pinned
+from .source import Source, local, pinned
 
 
 @dataclass(eq=False, slots=True)  # not frozen: that makes each five times as dear
@@ -86,11 +86,79 @@ def payload_key(payload: Any) -> Any:
     return id(payload)
 
 
+class Template:
+    """Guards on what is below an object, with paths that start at ``ROOT``, for it: they are made of others as well.
+
+    ``program`` makes these checks alone; ``position`` tells the node of each path in it, of which ``ROOT`` is the first.
+    """
+
+    ROOT = local(0, "\N{WHITE SQUARE}")  # no variable of a program has this name
+
+    def __init__(self, guards: list[Guard], program: Any, position: dict[Source, int]) -> None:
+        self.guards = guards
+        self.program = program
+        self.position = position
+
+
+def below(path: Source, places: dict[Source, Source]) -> Source:
+    """The place that ``path`` leads to, which starts at one that ``places`` tells. Places on the way are added."""
+    place = places.get(path)
+    if place is None:
+        assert path.base is not None
+        place = places[path] = Source(path.access, path.key, below(path.base, places))
+    return place
+
+
+class Repeat:
+    """What a template says, of the object at ``source``. ``places``: those below it that others may ask for -> nodes of its program."""
+
+    def __init__(self, template: Template, source: Source, places: dict[Source, int]) -> None:
+        self.template = template
+        self.source = source
+        self.places = places
+
+    def guards(self) -> Iterator[Guard]:
+        known = {Template.ROOT: self.source}
+        for guard in self.template.guards:
+            yield Guard(below(guard.source, known), guard.check, guard.payload, guard.cause)
+
+
+class Recorded(Sequence[Guard]):
+    """Every guard of an entry. Those of a repeat are made where they are asked for."""
+
+    def __init__(self, items: list[Guard | Repeat]) -> None:
+        self.items = items
+
+    def numbered(self) -> Iterator[tuple[int, Guard | Repeat]]:
+        """The items, each with the number of its (first) guard."""
+        number = 0
+        for item in self.items:
+            yield number, item
+            number += len(item.template.guards) if isinstance(item, Repeat) else 1
+
+    def __len__(self) -> int:
+        return sum(len(item.template.guards) if isinstance(item, Repeat) else 1 for item in self.items)
+
+    def __iter__(self) -> Iterator[Guard]:
+        for item in self.items:
+            if isinstance(item, Repeat):
+                yield from item.guards()
+            else:
+                yield item
+
+    @overload
+    def __getitem__(self, index: int) -> Guard: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Guard]: ...
+    def __getitem__(self, index: int | slice) -> Guard | list[Guard]:
+        return list(self)[index]
+
+
 class GuardSet:
     """All guards of one trace, deduplicated, in the order of observation."""
 
     def __init__(self) -> None:
-        self.guards: list[Guard] = []
+        self.guards: list[Guard | Repeat] = []
         self._seen: set = set()
         self._pins: dict[int, Source] = {}
         self.class_lookups: dict[type, dict[str, Any]] = {}
@@ -108,12 +176,12 @@ class GuardSet:
         self._seen.add(key)
         self.guards.append(Guard(source, check, payload, self.where() if cause is None else cause))
 
-    def add_like(self, source: Source, guard: Guard, key: Any) -> None:
-        """What ``guard`` says, of another place; ``key``: of its payload."""
-        seen = (source, guard.check, key)
-        if seen not in self._seen:
-            self._seen.add(seen)
-            self.guards.append(Guard(source, guard.check, guard.payload, guard.cause))
+    def repeat(self, template: Template, source: Source, places: dict[Source, int]) -> None:
+        """Record all that ``template`` says, of the object at ``source``."""
+        key = (template, source)
+        if key not in self._seen:
+            self._seen.add(key)
+            self.guards.append(Repeat(template, source, places))
 
     def pin(self, source: Source, obj: Any) -> Source:
         """Guard that ``source`` is this very object; paths below it may start at the returned root."""
@@ -139,28 +207,19 @@ class GuardSet:
 
     def so_far(self) -> list[Guard]:
         """What was recorded below objects; looking classes up, and what no single object shows, is left out."""
-        return [*self.guards, *(Guard(source, "PRESENT", None, cause) for source, cause in self._present.items())]
+        return [*Recorded(self.guards), *presence(self._present)]
 
-    def _found(self) -> list[Guard]:
-        """Guards of presence where no other guard looks at the value, or at what is behind it."""
-        left, seen = self._present.copy(), set()
-        for guard in self.guards:
-            source: Source | None = guard.source if guard.check != "ABSENT" else guard.source.base
-            while left and source is not None and source not in seen:
-                seen.add(source)
-                left.pop(source, None)
-                source = source.base
-        return [Guard(source, "PRESENT", None, cause) for source, cause in left.items()]
-
-    def finish(self, left: Container[int]) -> list[Guard]:
+    def finish(self, left: Container[int]) -> Recorded:
         """Every guard that is needed, the collected class lookups included. ``left``: ids of pinned objects that leave the trace."""
         inside = self.made.keys() - {i for i in self.made if i in left}
-        guards = [g for g in self.guards if not self._is_inside(g.source, inside)] if inside else self.guards
-        extra = [
+        found = [*self.guards, *presence(unseen(self._present, self.guards))]
+        if inside:
+            found = [item for item in found if not self._is_inside(item.source, inside)]
+        found += (
             Guard(pinned(cls), "TYPEVER", tuple(lookups.items()), self._class_causes[cls])
             for cls, lookups in self.class_lookups.items()
-        ]
-        return guards + [g for g in self._found() if not self._is_inside(g.source, inside)] + extra
+        )
+        return Recorded(found)
 
     @staticmethod
     def _is_inside(source: Source, inside: Container[int]) -> bool:
@@ -168,82 +227,20 @@ class GuardSet:
         return root.access == "CONST" and id(root.key) in inside
 
 
-def _sources(guard: Guard) -> tuple[Source, ...]:
-    """The objects that a guard on several of them looks at."""
-    return tuple(s.source for s in guard.payload.slots) if guard.check == "SHAPE" else guard.payload
+def presence(causes: dict[Source, str]) -> list[Guard]:
+    return [Guard(source, "PRESENT", None, cause) for source, cause in causes.items()]
 
 
-_LATE = frozenset(("NOALIAS", "ALIAS", "SHAPE"))  # on several objects
-_INDEXED = {"ARG": 0, "CELL": 0, "CELLOBJ": 0, "BASEITEM": 1}  # accessors with several keys: which of them the program takes
-
-
-class ProgramBuilder:
-    """Lays guards out as the pre-order node list that ``_native.GuardProgram`` takes."""
-
-    def __init__(self, guards: list[Guard]) -> None:
-        self.guards = guards
-        self.children: dict[Source | None, list[Source]] = {None: []}
-        self.checks: dict[Source, list] = {}
-        self.position: dict[Source, int] = {}  # of each source's node, once built
-
-    def build(self) -> list[tuple]:
-        late: list[tuple[int, Guard]] = []
-        known = self.checks
-        for index, guard in enumerate(self.guards):
-            check, source = guard.check, guard.source
-            if check in _LATE:
-                for one in _sources(guard):
-                    self._place(one)
-                late.append((index, guard))
-                continue
-            checks = known.get(source)
-            if checks is None:
-                checks = self._place(source)
-            checks.append((check, guard.payload, index))
-        nodes: list[tuple] = []
-        position = self.position
-        for root in self.children[None]:
-            self._emit(root, -1, nodes, position)
-        shapes: list[tuple] = []
-        for index, guard in late:
-            payload = tuple(position[s] for s in _sources(guard))
-            if guard.check == "SHAPE":
-                expression = guard.payload
-                slots = tuple((p, s.what, s.dim) for p, s in zip(payload, expression.slots, strict=True))
-                shapes.append(("SHAPE", (slots, expression.code, expression.fn), index))
-            else:
-                nodes.append((-1, "NONE", None, [(guard.check, list(payload) if guard.check == "NOALIAS" else payload, index)]))
-        if shapes:
-            nodes.append((-1, "NONE", None, shapes))
-        return nodes
-
-    def _place(self, source: Source) -> list:
-        """The checks of the source's node, which is laid out with those above it."""
-        known, children = self.checks, self.children
-        checks = known.get(source)
-        if checks is not None:
-            return checks
-        made = known[source] = []
-        while (parent := source.base) is not None:
-            children.setdefault(parent, []).append(source)
-            source = parent
-            if source in known:
-                return made
-            known[source] = []
-        children[None].append(source)
-        return made
-
-    def _emit(self, top: Source, parent: int, nodes: list[tuple], position: dict[Source, int]) -> None:
-        children, checks = self.children.get, self.checks
-        stack = [(top, parent)]
-        while stack:
-            source, above = stack.pop()
-            here = position[source] = len(nodes)
-            access, key = source.access, source.key
-            if access in _INDEXED:
-                key = key[_INDEXED[access]]
-            nodes.append((above, GUARD_ACCESS.get(access, access), key, checks[source]))
-            below = children(source)
-            if below is not None:
-                for child in reversed(below):
-                    stack.append((child, here))
+def unseen(present: dict[Source, str], guards: Iterable[Guard | Repeat]) -> dict[Source, str]:
+    """Those places where no guard looks at the value, or at what is behind it."""
+    left, seen = present.copy(), set()
+    for guard in guards:
+        if isinstance(guard, Repeat):
+            source = guard.source
+        else:
+            source = guard.source if guard.check != "ABSENT" else guard.source.base
+        while left and source is not None and source not in seen:
+            seen.add(source)
+            left.pop(source, None)
+            source = source.base
+    return left

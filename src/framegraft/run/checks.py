@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 import weakref
 from typing import Any
 
 from ..emit.tracebacks import Passages
-from ..model.guards import Guard
+from ..model.guards import Guard, Recorded, Repeat, Template
 
 #: Checks whose payloads the native program holds, too.
 _HELD = frozenset(("TYPE", "ABSENT", "PRESENT", "LEN", "HASKEY", "NOKEY", "KEYS", "EQ", "TENSOR", "RANGE"))
+
+
+class _Told:
+    """What guards say, and why they were made."""
+
+    def __init__(self, guards: list[Guard]) -> None:
+        # As text where the guard itself would keep an object alive that the program does not. The others become text when it is wanted.
+        self._parts: list[Any] = [g if g.check in _HELD and g.source.root().access != "CONST" else g.code() for g in guards]
+        self.kinds = [g.check for g in guards]
+        self.causes = [g.cause for g in guards]
+
+    @functools.cached_property
+    def texts(self) -> list[str]:
+        self._parts = [part if isinstance(part, str) else part.code() for part in self._parts]
+        return self._parts
+
+
+def _runs(guards: Recorded) -> list[tuple[_Told, str]]:
+    """The guards in their order: those between two repeats are told together. With the name of a repeat's object, or an empty one."""
+    runs: list[tuple[_Told, str]] = []
+    told: dict[Template, _Told] = {}
+    for repeats, items in itertools.groupby(guards.items, lambda item: isinstance(item, Repeat)):
+        if not repeats:
+            runs.append((_Told([*items]), ""))
+            continue
+        for item in items:
+            template = item.template
+            if template not in told:
+                told[template] = _Told(template.guards)
+            runs.append((told[template], item.source.name))
+    return runs
 
 
 class CheckFunction:
@@ -21,20 +53,27 @@ class CheckFunction:
     user's line that needed each.
     """
 
-    def __init__(self, program: Any, guards: list[Guard], argnames: list[str], fn: Any) -> None:
+    def __init__(self, program: Any, guards: Recorded, argnames: list[str], fn: Any) -> None:
         self._program = program
-        # As text where the guard itself would keep an object alive that the program does not. The others become text when it is wanted.
-        self._parts: list[Any] = [g if g.check in _HELD and g.source.root().access != "CONST" else g.code() for g in guards]
-        self.kinds = [g.check for g in guards]
-        self.causes = [g.cause for g in guards]
-        self.slots = {i: [s.leaf().name for s in g.payload.slots] for i, g in enumerate(guards) if g.check == "SHAPE"}
+        self._runs = _runs(guards)
+        self.count = len(guards)
+        self.slots = {i: [s.leaf().name for s in g.payload.slots] for i, g in guards.numbered()
+                      if isinstance(g, Guard) and g.check == "SHAPE"}
         self.argnames = argnames
         self._fn = weakref.ref(fn)
 
     @functools.cached_property
     def code_parts(self) -> list[str]:
-        self._parts = [part if isinstance(part, str) else part.code() for part in self._parts]
-        return self._parts
+        root = Template.ROOT.name
+        return [text.replace(root, name) if name else text for told, name in self._runs for text in told.texts]
+
+    @functools.cached_property
+    def kinds(self) -> list[str]:
+        return [kind for told, _ in self._runs for kind in told.kinds]
+
+    @functools.cached_property
+    def causes(self) -> list[str]:
+        return [cause for told, _ in self._runs for cause in told.causes]
 
     @property
     def verbose_code_parts(self) -> list[str]:

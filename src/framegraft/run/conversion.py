@@ -26,7 +26,7 @@ from ..emit.resume import breaks_again
 from ..errors import BackendCompilerFailed, FrameChanged, GraphBreak, NotYet, Restart, Unsupported, UserRaise
 from ..interp import frame as frames
 from ..interp.state import TraceState, recursion_room
-from ..model.guards import ProgramBuilder
+from ..model.program import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import tensor_spec

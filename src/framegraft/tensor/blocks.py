@@ -19,15 +19,15 @@ import torch
 
 from .. import _native
 from ..errors import GraphBreak, Restart
-from ..model.guards import Guard, ProgramBuilder, payload_key
-from ..model.source import Source, local
+from ..model.guards import Guard, Template, below, presence, unseen
+from ..model.program import ProgramBuilder
+from ..model.source import Source
 from ..model.value import LazyVariable, ObjectVariable, TensorVariable, VariableTracker
 from .likeness import Pairs, alike, as_is, collect, is_operand, is_plain, parts_of, shown
 from .modes import Modes
 from .running import caught_at, run_node
 from .twin import empty
 
-_MODULE = local(0, "module")
 # Functions that change nothing, and methods by their names: their results are views of the first argument, or copies.
 _VIEWS: dict[Any, Any] = {name: getattr(torch.Tensor, name) for name in (
     "transpose", "view", "permute", "unsqueeze", "squeeze", "reshape", "flatten", "contiguous", "expand", "t")}
@@ -71,11 +71,24 @@ class Pattern:
     """What was seen below a module: ``program`` checks it on another one. Lists are in the order of the program's nodes."""
 
     program: Any
-    guards: list[tuple[Guard, int, Any]]  # with the node that it looks at, and the payload's key
-    sources: list[Source]  # below the first module, which comes first
+    guards: list[Guard]  # paths start at the template's root, which stands for the module
+    present: dict[Source, str]  # places where there is something, each with its cause
+    sources: list[Source]
     values: list[Any]
-    tracked: list[bool]  # whether the object has a tracker that was made on this path
+    tracked: list[int]  # nodes below the first, whose objects have trackers that were made on these paths
     aliases: dict[int, int | None]  # node -> the one that has the same object; None: the very object that the first module has
+    rests: dict[tuple[int, ...], Rest] = dataclasses.field(default_factory=dict)  # by the nodes that both modules share
+
+
+@dataclasses.dataclass(slots=True)
+class Rest:
+    """What of a pattern is the second module's own: what is below shared objects has been guarded."""
+
+    own: list[Guard]  # on the module itself
+    template: Template
+    tracked: list[int]
+    tensors: list[int]
+    shared: list[int]  # the topmost nodes that are not its own
 
 
 class Blocks:
@@ -249,35 +262,40 @@ class Blocks:
 
     def _pattern(self, block: Block) -> Pattern | None:
         """None where a guard tells the module, or what is below it, from another object by where that one is."""
-        rebased: dict[Source, Source | None] = {block.source: _MODULE}
+        rebased: dict[Source, Source | None] = {block.source: Template.ROOT}
         if any(_rebase(source, rebased) is not None for keys in self.state.guards.keys.values() for source in keys):
             return None
         guards: list[Guard] = []
+        present: dict[Source, str] = {}
         same: dict[Source, Source | None] = {}
         for guard in self.state.guards.so_far():
             if guard.check in ("ALIAS", "NOALIAS"):
                 one, *others = (_rebase(s, rebased) for s in guard.payload)
                 if guard.check == "ALIAS" and one is not None:
                     same[one] = others[0]
-                    guards.append(Guard(one, "PRESENT", None, guard.cause))
+                    present.setdefault(one, guard.cause)
                 elif one is not None or any(others):
                     return None
-            elif (source := _rebase(guard.source, rebased)) is not None:
+            elif (source := _rebase(guard.source, rebased)) is None:
+                continue
+            elif guard.check == "PRESENT":
+                present.setdefault(source, guard.cause)
+            else:
                 guards.append(Guard(source, guard.check, guard.payload, guard.cause))
-        builder = ProgramBuilder(guards)
+        builder = ProgramBuilder([*guards, *presence(present)])
         program = _native.GuardProgram(builder.build())
         values = program.values((block.value,), _nothing)
         if values is None:
             return None  # the program's own code has changed something
-        below = {new: old for old, new in rebased.items() if new is not None}
-        sources = [below[source] for source in builder.position]
-        by_id = self.state.by_id
-        tracked = [(known := by_id.get(id(v))) is not None and known.source == s for v, s in zip(values, sources, strict=True)]
+        before = {new: old for old, new in rebased.items() if new is not None}
         at = builder.position
+        by_id = self.state.by_id
+        tracked = [node for node, (v, s) in enumerate(zip(values, at, strict=True))
+                   if node and (known := by_id.get(id(v))) is not None and known.source == before[s]]
         if any(s is not None and s not in at for s in same.values()):
             return None
         aliases = {at[one]: None if other is None else at[other] for one, other in same.items()}
-        return Pattern(program, [(g, at[g.source], payload_key(g.payload)) for g in guards], sources, values, tracked, aliases)
+        return Pattern(program, guards, present, list(at), values, tracked, aliases)
 
     def _apart(self, pattern: Pattern, values: list[Any]) -> bool:
         """Whether the objects that the trace tells apart by identity are other ones than any that it knows, or the same."""
@@ -285,68 +303,82 @@ class Blocks:
         for node, other in pattern.aliases.items():
             if values[node] is not (pattern.values[node] if other is None else values[other]):
                 return False
-        for old, new, tracked in list(zip(pattern.values, values, pattern.tracked, strict=True))[1:]:
-            if not tracked or new is old:
+        for node in pattern.tracked:
+            new = values[node]
+            if new is pattern.values[node]:
                 continue
             if id(new) in by_id or id(new) in fresh:
                 return False
             fresh.add(id(new))
         return True
 
+    @staticmethod
+    def _rest(pattern: Pattern, values: list[Any]) -> Rest:
+        same = tuple(node for node in pattern.tracked if values[node] is pattern.values[node])
+        rest = pattern.rests.get(same)
+        if rest is None:
+            rest = pattern.rests[same] = _rest_of(pattern, {*same, *pattern.aliases})
+        return rest
+
     def _place_of(self, pattern: Pattern, node: int, value: Any, places: dict[Source, Source]) -> Source:
         """Where the trace knows ``value`` from, which is also at ``node``: below this module too, or elsewhere."""
         other = pattern.aliases.get(node)
-        return self.state.by_id[id(value)].source if other is None else self._below(pattern.sources[other], places)
-
-    def _below(self, before: Source, places: dict[Source, Source]) -> Source:
-        """The place below this module that is like ``before`` below the first one."""
-        place = places.get(before)
-        if place is None:
-            assert before.base is not None
-            place = places[before] = Source(before.access, before.key, self._below(before.base, places))
-        return place
+        return self.state.by_id[id(value)].source if other is None else below(pattern.sources[other], places)
 
     def _guard(self, pattern: Pattern, values: list[Any], source: Source, pairs: Pairs) -> None:
         """The second module's guards, and notes of where its objects are."""
-        state, first = self.state, pattern.sources[0]
-        places: dict[Source, Source] = {first: source}
-        shared: set[Source] = set()  # objects that both have, and what is below them: it has been guarded
-        for node in range(1, len(values)):
-            old, new, before, tracked = pattern.values[node], values[node], pattern.sources[node], pattern.tracked[node]
-            place = self._below(before, places)
-            if before.base in shared:
-                shared.add(before)
-            elif node in pattern.aliases or tracked and new is old:
-                shared.add(before)
-                if (known := self._place_of(pattern, node, new, places)) != place:
-                    state.guards.add(place, "ALIAS", (place, known))
-            elif tracked and not isinstance(new, torch.Tensor):
-                state.by_id[id(new)] = LazyVariable(new, place)
-                state.keep_alive.append(new)
-        for guard, node, key in pattern.guards:
-            before = pattern.sources[node]
-            if before in shared:
-                continue
-            if guard.check == "TENSOR":
-                pairs.add(state.by_id[id(pattern.values[node])], self._input(values[node], places[before], guard.payload))
-            elif guard.check == "PRESENT":
-                state.guards.present(places[before])
-            else:
-                state.guards.add_like(places[before], guard, key)
+        state, sources, rest = self.state, pattern.sources, self._rest(pattern, values)
+        places: dict[Source, Source] = {Template.ROOT: source}
+        for node in rest.tracked:
+            new = values[node]
+            state.by_id[id(new)] = LazyVariable(new, below(sources[node], places))
+            state.keep_alive.append(new)
+        for node in rest.shared:
+            place = below(sources[node], places)
+            if (known := self._place_of(pattern, node, values[node], places)) != place:
+                state.guards.add(place, "ALIAS", (place, known))
+        for node in rest.tensors:
+            pairs.add(state.by_id[id(pattern.values[node])], self._input(values[node], below(sources[node], places)))
+        at = rest.template.position
+        for guard in rest.own:
+            state.guards.add(source, guard.check, guard.payload, guard.cause)
+        state.guards.repeat(rest.template, source, {place: at[s] for s, place in places.items() if at.get(s)})
         if state.graph.symbols is not None:
             self._stop()
 
-    def _input(self, value: torch.Tensor, source: Source, spec: Any) -> VariableTracker:
-        """The tracker of a tensor that no tracker stands for, which passes the guard with ``spec``."""
+    def _input(self, value: torch.Tensor, source: Source) -> VariableTracker:
+        """The tracker of a tensor that no tracker stands for, which passes the first one's guards."""
         state = self.state
         graph = state.graph
         if value._base is not None or graph.policy is not None and graph.policy.tensor(value, source) is not None:
             return state.builder.wrap(value, source)
-        state.guards.add(source, "TENSOR", spec)
         state.guards.tensors.append(source)
         made = state.by_id[id(value)] = graph.add_input(value, source)
         state.keep_alive.append(value)
         return made
+
+
+def _rest_of(pattern: Pattern, same: set[int]) -> Rest:
+    """``same``: nodes that have objects which both modules have, or which are at another node, too."""
+    own, shared = {Template.ROOT}, []
+    for node, source in enumerate(pattern.sources[1:], 1):
+        if source.base not in own:
+            continue
+        if node in same:
+            shared.append(node)
+        else:
+            own.add(source)
+    of_module = [g for g in pattern.guards if g.source == Template.ROOT]
+    own.remove(Template.ROOT)
+    guards = [g for g in pattern.guards if g.source in own]
+    present = unseen({s: cause for s, cause in pattern.present.items() if s in own}, guards)
+    guards += presence(present)
+    builder = ProgramBuilder(guards, [Template.ROOT, *(pattern.sources[node] for node in shared)])
+    program = _native.GuardProgram(builder.build())
+    nodes = {s: node for node, s in enumerate(pattern.sources)}
+    tensors = list({nodes[g.source]: None for g in guards if g.check == "TENSOR"})
+    tracked = [n for n in pattern.tracked if pattern.sources[n] in own and not isinstance(pattern.values[n], torch.Tensor)]
+    return Rest(of_module, Template(guards, program, builder.position), tracked, tensors, shared)
 
 
 def _recorded(trackers: list[VariableTracker]) -> Any:

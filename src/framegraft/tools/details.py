@@ -15,7 +15,8 @@ from typing import Any
 from .. import _native, events
 from ..bytecode.encode import in_order
 from ..errors import GraphBreak, StackEntry, describe_break, source_line
-from ..model.guards import Guard, ProgramBuilder
+from ..model.guards import Guard
+from ..model.program import ProgramBuilder
 from ..reasons import reason as look_up_reason
 from ..run import records
 
