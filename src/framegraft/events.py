@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from types import CodeType
 
     from .errors import GraphBreak
-    from .model.guards import Guard
 
 
 @dataclass(slots=True, eq=False)
@@ -99,7 +98,7 @@ class EntryMade(Event):
 
     kind = "entry_made"
     entry: Any
-    guards: Sequence[Guard]
+    guards: Sequence[Any]
     lines: set[tuple[CodeType, int]]
     fn: Any
     args: tuple

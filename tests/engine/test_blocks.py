@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import framegraft
-from framegraft import _native
+from framegraft import _native, events
 from framegraft.run import conversion
 
 LAYERS = 6
@@ -295,6 +295,35 @@ def test_a_layer_that_changes_later(change, where):
     torch.testing.assert_close(result, model(x))
     CHANGES[change](model.layers[where])
     torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_guards_of_repeated_layers_are_told_where_they_are():
+    class Made(events.Listener):
+        def entry_made(self, event):
+            self.event = event
+
+    model, x = stack(), torch.randn(2, 4)
+    with events.listening(Made()) as made:
+        compiled, _, _ = graph_of(model, x)
+    event = made.event
+    check, program = event.entry.info.check_fn, event.entry.program
+    texts = [guard.code() for guard in event.guards]
+    assert texts == check.code_parts and len(texts) == len(event.guards) == check.count == len(program) > 100
+    assert [g.check for g in event.guards] == check.kinds and [g.cause for g in event.guards] == check.causes
+    assert event.guards[-1].code() == texts[-1] and [g.code() for g in event.guards[3:5]] == texts[3:5]
+    assert not any("\N{WHITE SQUARE}" in text for text in texts)
+    for at, layer in enumerate(model.layers):
+        for kind, change, undo in (("TENSOR", layer.down.double, layer.down.float), ("EQ", lambda: _eps(layer, 0.5), lambda: _eps(layer, 1e-5))):
+            assert program.explain(event.args, event.fn) is None
+            change()
+            number, _ = program.explain(event.args, event.fn)
+            assert check.kinds[number] == kind
+            assert f"._modules['layers']._modules['{at}']._modules['{'down' if kind == 'TENSOR' else 'norm'}']" in texts[number]
+            undo()
+
+
+def _eps(layer, value):
+    layer.norm.eps = value
 
 
 class Doubled(nn.Module):

@@ -312,6 +312,13 @@ static Program *repeated(PyObject *item)
     return (Program *)PyTuple_GET_ITEM(item, 1);
 }
 
+/* How many nodes the item becomes. */
+static Py_ssize_t nodes_of(PyObject *item)
+{
+    const Program *t = repeated(item);
+    return !t ? 1 : t->n ? t->n - 1 : 0;
+}
+
 static int copy_check(Check *to, const Check *from, Py_ssize_t first)
 {
     *to = *from;
@@ -454,7 +461,7 @@ static int load_nodes(Program *p, PyObject *items, Py_ssize_t n)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(items); i++) {
         PyObject *item = PyList_GET_ITEM(items, i);
         const Program *t = repeated(item);
-        if ((t ? t->n - 1 : 1) > n - p->n)
+        if (nodes_of(item) > n - p->n)
             break;
         if ((t ? load_repeat(p, item, t) : load_node(p, item)) < 0) {
             p->n++; /* parts of the node may be there */
@@ -473,10 +480,8 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kw)
     if (!p)
         return NULL;
     Py_ssize_t items = PyList_GET_SIZE(nodes), n = 0;
-    for (Py_ssize_t i = 0; i < items; i++) {
-        const Program *t = repeated(PyList_GET_ITEM(nodes, i));
-        n += t ? t->n - 1 : 1;
-    }
+    for (Py_ssize_t i = 0; i < items; i++)
+        n += nodes_of(PyList_GET_ITEM(nodes, i));
     p->suspect = -1;
     p->nodes = PyMem_Calloc((size_t)n + 1, sizeof(Node));
     if (!p->nodes) {

@@ -47,6 +47,7 @@ from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.arrays import ArrayVariable
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from ..tensor.subclasses import to_subclass
+from .loads import LOAD_SOURCES, need_no_pins
 from .numbers import load_number
 from .resume import Suspended
 
@@ -191,6 +192,13 @@ class Codegen:
         if source.access == "CELL" or source.root().access in ("STATE", "NONE", "FN"):
             raise Unreconstructible(source.name)
         self.emit(*source.emit(self.load_pinned))
+
+    def load_sources(self, sources: list[Source]) -> None:
+        if need_no_pins(sources):
+            self.op(LOAD_SOURCES, sources)
+        else:
+            for source in sources:
+                self.load_source(source)
 
     def load_constant(self, tracker: ConstantVariable) -> None:
         if type(tracker) is ChangingVariable:

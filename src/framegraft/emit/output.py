@@ -107,7 +107,7 @@ class Segment:
         """
         start, end = self.loads
         sources = self.inputs()
-        if end - start <= len(sources):
+        if all(source.access == "ARG" for source in sources):
             return self.cg.out, [], []
         loads, passed = [], []
         for source in sources:
@@ -241,8 +241,7 @@ class Segment:
             cg.op("STORE_FAST", "__random")
         cg.op("LOAD_GLOBAL", self.graph_name)
         start = len(cg.out)
-        for tracker in graph.inputs:
-            cg.load_source(tracker.source)
+        cg.load_sources(self.inputs())
         self.loads = (start, len(cg.out))
         cg.call(len(graph.inputs))
         self.graph_call = cg.out[-1]

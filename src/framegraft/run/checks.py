@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import types
 import weakref
 from typing import Any
@@ -34,16 +33,19 @@ def _runs(guards: Recorded) -> list[tuple[_Told, str]]:
     """The guards in their order: those between two repeats are told together. With the name of a repeat's object, or an empty one."""
     runs: list[tuple[_Told, str]] = []
     told: dict[Template, _Told] = {}
-    for repeats, items in itertools.groupby(guards.items, lambda item: isinstance(item, Repeat)):
-        if not repeats:
-            runs.append((_Told([*items]), ""))
+    plain: list[Guard] = []
+    for item in guards.items:
+        if not isinstance(item, Repeat):
+            plain.append(item)
             continue
-        for item in items:
-            template = item.template
-            if template not in told:
-                told[template] = _Told(template.guards)
-            runs.append((told[template], item.source.name))
-    return runs
+        if plain:
+            runs.append((_Told(plain), ""))
+            plain = []
+        template = item.template
+        if template not in told:
+            told[template] = _Told(template.guards)
+        runs.append((told[template], item.source.name))
+    return [*runs, (_Told(plain), "")]
 
 
 class CheckFunction:

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from ..bytecode.encode import encode, hiding
 from ..bytecode.ir import Instruction
+from ..emit.loads import expanded
 from ..interp import frame as frames
 from ..interp.state import recursion_room
 
@@ -16,7 +17,7 @@ class LaterCode:
 
     def __init__(self, instructions: list[Instruction], template: types.CodeType, argnames: list[str], line: int, installed: tuple,
                  unseen: list[Instruction]) -> None:
-        self._instructions = instructions
+        self._instructions = instructions  # loads of the graph's inputs are not spelled so far
         self._template = template
         self._argnames = argnames
         self._line = line
@@ -36,11 +37,12 @@ class LaterCode:
         return self._holding(hiding(code, rests))
 
     def _encoded(self, unseen: Collection[Instruction]) -> types.CodeType:
-        for inst in self._instructions:
+        instructions = expanded(self._instructions)
+        for inst in instructions:
             if inst.positions is None or inst.positions[0] is None:
                 inst.positions = (self._line, None, None, None)  # a frame without a line breaks those who print tracebacks
         flags = self._template.co_flags & ~(frames.CO_VARARGS | frames.CO_VARKEYWORDS)
-        return encode(self._instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags, unseen=unseen)
+        return encode(instructions, self._template, argnames=self._argnames, cellvars=(), flags=flags, unseen=unseen)
 
     def _holding(self, code: types.CodeType) -> types.CodeType:
         """``code`` with the names that it uses, which live as long as it does."""

@@ -161,7 +161,7 @@ def to_subclass(tensor: torch.Tensor, cls: type, grad: bool | str) -> torch.Tens
     """
     before = torch.is_grad_enabled()
     with _C.DisableTorchFunctionSubclass():
-        if grad == DETACHED:
+        if isinstance(grad, str):
             return torch.Tensor._make_subclass(cls, tensor)  # type: ignore[arg-type]
         torch._C._set_grad_enabled(grad)
         try:
