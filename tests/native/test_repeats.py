@@ -127,13 +127,24 @@ def test_nothing_is_kept():
     assert abs(growth(repeated, 300)) < 50
 
 
-@pytest.mark.parametrize("item", [
-    (0, template(), -1), (1, template(), 0), (-1, template(), 0), (0, _native.GuardProgram([]), 0),
-    (0, _native.GuardProgram([(-1, "ARG", 0, [("EQ", 1, 0)])]), 0), (0, _native.GuardProgram([(-1, "CONST", Thing, [])]), 0),
-    (0, _native.GuardProgram([(-1, "ARG", 0, []), (-1, "ARG", 1, [])]), 0),
-    (0, _native.GuardProgram([(-1, "ARG", 0, []), (0, "DICT", None, [("NOALIAS", [0], 0)])]), 0), ("0", template(), 0), (0, template(), "0"),
-    (0, template()), (0, template(), 0, 0), (0, 5, 0),
-], ids=str)
+MALFORMED = {
+    "negative number": (0, template(), -1),
+    "node that comes later": (1, template(), 0),
+    "no node": (-1, template(), 0),
+    "no program": (0, 5, 0),
+    "no nodes in it": (0, _native.GuardProgram([]), 0),
+    "checks of its root": (0, _native.GuardProgram([(-1, "ARG", 0, [("EQ", 1, 0)])]), 0),
+    "an object": (0, _native.GuardProgram([(-1, "CONST", Thing, [])]), 0),
+    "two arguments": (0, _native.GuardProgram([(-1, "ARG", 0, []), (-1, "ARG", 1, [])]), 0),
+    "several objects": (0, _native.GuardProgram([(-1, "ARG", 0, []), (0, "DICT", None, [("NOALIAS", [0], 0)])]), 0),
+    "node that is a text": ("0", template(), 0),
+    "number that is a text": (0, template(), "0"),
+    "short": (0, template()),
+    "long": (0, template(), 0, 0),
+}
+
+
+@pytest.mark.parametrize("item", MALFORMED)
 def test_malformed_repeats_are_refused(item):
     with pytest.raises((TypeError, ValueError)):
-        _native.GuardProgram([(-1, "ARG", 0, []), item])
+        _native.GuardProgram([(-1, "ARG", 0, []), MALFORMED[item]])
