@@ -19,6 +19,7 @@ from ..tensor import devices
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
+from .loads import LOAD_SOURCES
 from .resume import REST
 from .tracebacks import Caught, Function, Passages
 
@@ -107,7 +108,9 @@ class Segment:
         """
         start, end = self.loads
         sources = self.inputs()
-        if all(source.access == "ARG" for source in sources):
+        loaded = self.cg.out[start:end]
+        together = any(inst.op == LOAD_SOURCES for inst in loaded)
+        if all(source.access == "ARG" for source in sources) if together else len(loaded) <= len(sources):
             return self.cg.out, [], []
         loads, passed = [], []
         for source in sources:
