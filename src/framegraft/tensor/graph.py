@@ -49,6 +49,7 @@ class OutputGraph:
         self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
+        self._paths: dict[Source, str] = {}  # what placeholders are named after
         self.watches_devices = False  # a default device is or was in force
         self.call_count = 0
         self.switches = 0  # nodes that change torch's modes
@@ -137,7 +138,7 @@ class OutputGraph:
         # Inference tensors count no versions: whether the graph changes one is unknown.
         self._versions.append((fake, -1 if fake.is_inference() else fake._version))
         with self._after_placeholders():
-            node = self.root.placeholder(placeholder_name(source), type_expr=torch.Tensor)
+            node = self.root.placeholder(placeholder_name(source, self._paths), type_expr=torch.Tensor)
         self._last_placeholder = node
         node.meta["example_value"] = fake
         node.meta["source"] = source.name
@@ -243,10 +244,11 @@ class OutputGraph:
         order = {node: i for i, node in enumerate(self.graph.nodes)}
         self.inputs.sort(key=lambda t: (
             isinstance(t, TensorVariable), t.source.key[0] if t.source.access == "ARG" else 1 << 30, order[t.node]))
-        for tracker in reversed(self.inputs):
-            first = next(iter(self.graph.nodes))
-            if first is not tracker.node:
-                first.prepend(tracker.node)
+        if any(tracker.node is not node for tracker, node in zip(self.inputs, self.graph.nodes, strict=False)):
+            for tracker in reversed(self.inputs):
+                first = next(iter(self.graph.nodes))
+                if first is not tracker.node:
+                    first.prepend(tracker.node)
         self.graph.lint()
         return torch.fx.GraphModule(self.modules, self.graph)
 
@@ -264,15 +266,31 @@ class _Here:
         return None
 
 
-_OTHERS = re.compile(r"[\W_]+")
+_WORDS = re.compile(r"[^\W_]+")
 
 
-def placeholder_name(source: Source) -> str:
+def placeholder_name(source: Source, known: dict[Source, str]) -> str:
+    """``known``: words of paths, which those of others begin with."""
     if source.access == "ARG":
         name = source.key[1]
         name = name.replace(".", "_")  # the variable of an inlined comprehension
         return "self_" if name == "self" else name  # forward() of the graph has a self of its own
-    return _OTHERS.sub("_", source.name).strip("_") or "t"
+    return _words(source, known) or "t"
+
+
+def _words(source: Source, known: dict[Source, str]) -> str:
+    """What is left of the path's name without all but letters and digits."""
+    words = known.get(source)
+    if words is None:
+        base = source.base
+        if source.access == "KEY" and type(source.key) is str and base is not None and base.base is not None:
+            attribute = base.access == "DICT" and source.key.isidentifier()
+            before = _words(base.base if attribute else base, known)
+            words = "_".join(filter(None, (before, *_WORDS.findall(source.key if attribute else repr(source.key)))))
+        else:
+            words = "_".join(_WORDS.findall(source.name))
+        known[source] = words
+    return words
 
 
 class _Propagating:
