@@ -149,7 +149,41 @@ def hugging_face(name, **settings):
     return getattr(transformers, f"{name}Model")(config).eval()
 
 
+class Part(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.register_buffer("table", torch.ones(size))
+
+    def forward(self, x):
+        return x + torch.outer(x.flatten()[:1], self.table).sum()
+
+
+class Whole(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.part, self.act = Part(size), nn.Tanh()
+
+    def forward(self, x):
+        return self.act(self.part(x))
+
+
+class CalledAgain(nn.Module):
+    """Parts of layers are called again, behind the layers."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(map(Whole, (4, 4, 4, 4, 5)))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        for layer in self.layers[2:]:
+            x = layer.part(x)
+        return x
+
+
 MODELS = {
+    "parts called again": (CalledAgain, lambda: torch.randn(2, 4)),
     "mixed": (lambda: MixedStack().eval(), lambda: torch.randn(2, 3, 8)),
     "mixed, trained": (lambda: MixedStack().train(), lambda: torch.randn(2, 3, 8)),
     "stack": (stack, lambda: torch.randn(2, 4)),

@@ -5,7 +5,8 @@ A guard is (source, check, payload). Guards are recorded where a property is obs
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -99,6 +100,16 @@ class Template:
         self.program = program
         self.position = position
 
+    @functools.cached_property
+    def keys(self) -> set:
+        """What ``GuardSet`` takes for the same guards."""
+        return {(g.source, g.check, payload_key(g.payload)) for g in self.guards}
+
+    @functools.cached_property
+    def present(self) -> set[Source]:
+        """Paths at the ends of which something is."""
+        return self.position.keys() - {g.source for g in self.guards if g.check == "ABSENT"}
+
 
 def below(path: Source, places: dict[Source, Source]) -> Source:
     """The place that ``path`` leads to, which starts at one that ``places`` tells. Places on the way are added."""
@@ -159,6 +170,7 @@ class GuardSet:
 
     def __init__(self) -> None:
         self.guards: list[Guard | Repeat] = []
+        self._repeats: dict[Source, list[Template]] = {}
         self._seen: set = set()
         self._pins: dict[int, Source] = {}
         self.class_lookups: dict[type, dict[str, Any]] = {}
@@ -174,7 +186,8 @@ class GuardSet:
         if key in self._seen:
             return
         self._seen.add(key)
-        self.guards.append(Guard(source, check, payload, self.where() if cause is None else cause))
+        if not any((path, *key[1:]) in template.keys for template, path in self._repeated(source)):
+            self.guards.append(Guard(source, check, payload, self.where() if cause is None else cause))
 
     def repeat(self, template: Template, source: Source, places: dict[Source, int]) -> None:
         """Record all that ``template`` says, of the object at ``source``."""
@@ -182,6 +195,21 @@ class GuardSet:
         if key not in self._seen:
             self._seen.add(key)
             self.guards.append(Repeat(template, source, places))
+            self._repeats.setdefault(source, []).append(template)
+
+    def _repeated(self, source: Source) -> Iterator[tuple[Template, Source]]:
+        """The templates that may tell of the place, each with the path of it there."""
+        path: list[Source] = []
+        at: Source | None = source if self._repeats else None
+        while at is not None:
+            templates = self._repeats.get(at)
+            if templates:
+                there = Template.ROOT
+                for step in reversed(path):
+                    there = Source(step.access, step.key, there)
+                yield from ((template, there) for template in templates)
+            path.append(at)
+            at = at.base
 
     def pin(self, source: Source, obj: Any) -> Source:
         """Guard that ``source`` is this very object; paths below it may start at the returned root."""
@@ -202,12 +230,20 @@ class GuardSet:
 
     def present(self, source: Source) -> None:
         """Record that there is something at ``source``, whatever it is."""
-        if source not in self._present:
+        if source not in self._present and not any(path in template.present for template, path in self._repeated(source)):
             self._present[source] = self.where()
 
-    def so_far(self) -> list[Guard]:
-        """What was recorded below objects; looking classes up, and what no single object shows, is left out."""
-        return [*Recorded(self.guards), *presence(self._present)]
+    def so_far(self, concerns: Callable[[Source], bool]) -> Iterator[Guard]:
+        """What was recorded below objects; looking classes up, and what no single object shows, is left out.
+
+        ``concerns``: whether a repeat at this place is asked for.
+        """
+        for item in self.guards:
+            if not isinstance(item, Repeat):
+                yield item
+            elif concerns(item.source):
+                yield from item.guards()
+        yield from presence(self._present)
 
     def finish(self, left: Container[int]) -> Recorded:
         """Every guard that is needed, the collected class lookups included. ``left``: ids of pinned objects that leave the trace."""

@@ -12,7 +12,7 @@ What has another effect than operations on tensors, or a result that is not made
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -197,7 +197,7 @@ class Blocks:
         pairs = Pairs()
         for old, new in zip(block.arguments, arguments, strict=True):
             pairs.add(old, new)
-        self._guard(pattern, values, fn.source, pairs)
+        self._guard(block, pattern, values, fn.source, pairs)
         try:
             callers, plainly = self._callers(), self._runs_plainly()
             for made in block.operations:
@@ -263,12 +263,13 @@ class Blocks:
     def _pattern(self, block: Block) -> Pattern | None:
         """None where a guard tells the module, or what is below it, from another object by where that one is."""
         rebased: dict[Source, Source | None] = {block.source: Template.ROOT}
+        above = set(_path(block.source))
         if any(_rebase(source, rebased) is not None for keys in self.state.guards.keys.values() for source in keys):
             return None
         guards: list[Guard] = []
         present: dict[Source, str] = {}
         same: dict[Source, Source | None] = {}
-        for guard in self.state.guards.so_far():
+        for guard in self.state.guards.so_far(lambda place: place in above or _rebase(place, rebased) is not None):
             if guard.check in ("ALIAS", "NOALIAS"):
                 one, *others = (_rebase(s, rebased) for s in guard.payload)
                 if guard.check == "ALIAS" and one is not None:
@@ -325,7 +326,7 @@ class Blocks:
         other = pattern.aliases.get(node)
         return self.state.by_id[id(value)].source if other is None else below(pattern.sources[other], places)
 
-    def _guard(self, pattern: Pattern, values: list[Any], source: Source, pairs: Pairs) -> None:
+    def _guard(self, block: Block, pattern: Pattern, values: list[Any], source: Source, pairs: Pairs) -> None:
         """The second module's guards, and notes of where its objects are."""
         state, sources, rest = self.state, pattern.sources, self._rest(pattern, values)
         places: dict[Source, Source] = {Template.ROOT: source}
@@ -340,9 +341,10 @@ class Blocks:
         for node in rest.tensors:
             pairs.add(state.by_id[id(pattern.values[node])], self._input(values[node], below(sources[node], places)))
         at = rest.template.position
-        for guard in rest.own:
-            state.guards.add(source, guard.check, guard.payload, guard.cause)
-        state.guards.repeat(rest.template, source, {place: at[s] for s, place in places.items() if at.get(s)})
+        if source != block.source:
+            for guard in rest.own:
+                state.guards.add(source, guard.check, guard.payload, guard.cause)
+            state.guards.repeat(rest.template, source, {place: at[s] for s, place in places.items() if at.get(s)})
         if state.graph.symbols is not None:
             self._stop()
 
@@ -394,6 +396,12 @@ def _recorded(trackers: list[VariableTracker]) -> Any:
 
 def _nothing() -> None:
     """The function that the guards of a block take for the frame's."""
+
+
+def _path(source: Source | None) -> Iterator[Source]:
+    while source is not None:
+        yield source
+        source = source.base
 
 
 def _rebase(source: Source, known: dict[Source, Source | None]) -> Source | None:
