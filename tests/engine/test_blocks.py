@@ -149,6 +149,35 @@ def hugging_face(name, **settings):
     return getattr(transformers, f"{name}Model")(config).eval()
 
 
+class Tuples(nn.Module):
+    """Operations that give several tensors, None, or one of their operands."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention, self.drop = nn.MultiheadAttention(8, 2, batch_first=True), nn.Dropout(0.5)
+        self.scale = nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        h, weights = self.attention(x, x, x)
+        spread, mean = torch.var_mean(h, -1, keepdim=True)
+        alone = self.attention(h.to(x.dtype), h.float(), h, need_weights=False)
+        same = F.dropout(self.drop(alone[0]), 0.0)
+        left, right = (same * self.scale).chunk(2, -1)
+        rows = torch.unbind(weights.unflatten(1, (1, -1)).movedim(0, 1))
+        best, at = weights.max(-1)
+        return x + torch.cat([left, right], -1) * spread + mean + rows[0].sum() + best[..., None] + at.to(x.dtype)[..., None]
+
+
+class TupleStack(MixedStack):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(Tuples() for _ in range(5))
+
+
+def trained_encoder():
+    return encoder().train()
+
+
 class Part(nn.Module):
     def __init__(self, size):
         super().__init__()
@@ -188,6 +217,8 @@ MODELS = {
     "mixed, trained": (lambda: MixedStack().train(), lambda: torch.randn(2, 3, 8)),
     "stack": (stack, lambda: torch.randn(2, 4)),
     "convolutions": (lambda: Convolutions().train(), lambda: torch.randn(2, 3, 8, 8)),
+    "tuples": (lambda: TupleStack().eval(), lambda: torch.randn(2, 5, 8)),
+    "trained encoder": (trained_encoder, lambda: torch.randn(2, 5, 8)),
     "encoder": (encoder, lambda: torch.randn(2, 5, 8)),
     "bert": (lambda: hugging_face("Bert"), lambda: torch.randint(0, 64, (2, 5))),
     "llama": (lambda: hugging_face("Llama", num_key_value_heads=1), lambda: torch.randint(0, 64, (2, 5))),

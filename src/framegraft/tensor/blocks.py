@@ -12,6 +12,7 @@ What has another effect than operations on tensors, or a result that is not made
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,15 +23,18 @@ from ..errors import GraphBreak, Restart
 from ..model.guards import Guard, Template, below, presence, unseen
 from ..model.program import ProgramBuilder
 from ..model.source import Source
-from ..model.value import LazyVariable, ObjectVariable, TensorVariable, VariableTracker
+from ..model.value import ConstantVariable, LazyVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
 from .likeness import Pairs, alike, as_is, collect, is_operand, is_plain, parts_of, shown
 from .modes import Modes
 from .running import caught_at, run_node
 from .twin import empty
+from .watching import New, Other, Recipe, View, gives_gradient
 
 # Functions that change nothing, and methods by their names: their results are views of the first argument, or copies.
 _VIEWS: dict[Any, Any] = {name: getattr(torch.Tensor, name) for name in (
-    "transpose", "view", "permute", "unsqueeze", "squeeze", "reshape", "flatten", "contiguous", "expand", "t")}
+    "transpose", "view", "permute", "unsqueeze", "squeeze", "reshape", "flatten", "contiguous", "expand", "t", "unflatten", "movedim",
+    "moveaxis", "swapaxes", "swapdims")}
+VIEW: Any = object()  # the recipe of what one of them gives
 _VIEWS |= {fn: fn for name in _VIEWS if (fn := getattr(torch, name, None)) is not None}
 
 
@@ -48,8 +52,7 @@ class Operation:
     nodes: int  # that it counted for in the graph
     repeats: bool  # it can be made again with other tensors
     caught_at: int  # how many frames deep the program would catch its error
-    # Of a result that follows from its operands' metadata: sizes, strides, dtype and device; () for one of ``_VIEWS``.
-    new: tuple | None
+    recipe: Any  # how the result follows from the operands' metadata; VIEW; or None
 
 
 @dataclasses.dataclass(slots=True)
@@ -143,19 +146,17 @@ class Blocks:
         return result
 
     def note(self, kind: str, target: Any, args: list, kwargs: dict, result: Any, node: Any, nodes: int, caught_at: int,
-             plain: bool) -> None:
-        """Record an operation of a call that may become a block. ``plain``: its result is a new tensor that follows from the
-        metadata of its operands."""
-        new = None
-        if type(result) is TensorVariable and result.node is node:
-            if plain and nodes == 1 and (not result.fake.requires_grad or _recorded([*args, *kwargs.values()]) is not None):
-                new = tuple(result.fake.shape), result.fake.stride(), result.fake.dtype, result.fake.fake_device
-            elif target in _VIEWS and not kwargs:
-                new = ()
+             recipe: Recipe | None) -> None:
+        """Record an operation of a call that may become a block."""
+        again: Any = None
+        if recipe is not None and nodes == 1 and _is_made(result, recipe):
+            again = recipe if not gives_gradient(recipe) or _recorded([*args, *kwargs.values()]) is not None else None
+        elif target in _VIEWS and not kwargs and type(result) is TensorVariable and result.node is node:
+            again = VIEW
         given, named = [as_is(a) for a in args], {k: as_is(v) for k, v in kwargs.items()}
         repeats = all(map(is_operand, given)) and all(map(is_operand, named.values()))
         self.operations.append(
-            Operation(kind, target, given, named, as_is(result), node, self.state.graph, nodes, repeats, caught_at, new))
+            Operation(kind, target, given, named, as_is(result), node, self.state.graph, nodes, repeats, caught_at, again))
 
     # -- which calls are alike
 
@@ -201,8 +202,8 @@ class Blocks:
         try:
             callers, plainly = self._callers(), self._runs_plainly()
             for made in block.operations:
-                if plainly and made.new is not None:
-                    node = self._copy(made, made.new, pairs)
+                if plainly and made.recipe is not None:
+                    node = self._copy(made, pairs)
                 else:
                     self._operate(tx, made, pairs)
                     node = self.operations[-1].node
@@ -226,7 +227,7 @@ class Blocks:
         floats = graph.policy is not None and graph.policy.tensor_floats
         return graph.body is None and not graph.leaves and not graph.has_numbers and not floats and not caught_at(self.state)
 
-    def _copy(self, made: Operation, new: tuple, pairs: Pairs) -> Any:
+    def _copy(self, made: Operation, pairs: Pairs) -> Any:
         """The node of an operation whose result is known: its operands have the metadata that the first one's had."""
         state, graph = self.state, self.state.graph
         other = pairs.nodes.get
@@ -235,23 +236,46 @@ class Blocks:
         node = graph.node(made.kind, made.node.target, args, kwargs)
         state.dirty += 1
         state.grew_at = state.steps
-        if new:
-            fake = empty(graph.mode, *new)
-            if made.result.fake.requires_grad:  # type: ignore[attr-defined]
-                fake = graph.mode.record(fake, _recorded([pairs.new(a) for a in (*made.args, *made.kwargs.values())]))
-        else:
+        result: VariableTracker
+        if made.recipe is VIEW:
             source: Any = pairs.new(made.args[0])
             with graph.propagating():
-                fake = _VIEWS[made.target](source.fake, *args[1:])
-        node.meta["example_value"] = fake
-        result = TensorVariable(node, fake, torch.Tensor)
+                fake = node.meta["example_value"] = _VIEWS[made.target](source.fake, *args[1:])
+            result = TensorVariable(node, fake, torch.Tensor)
+        else:
+            result = self._follow(made.recipe, made, made.result, node, pairs)
         if self.open > 1:  # a call around this one may become a block
             given = [pairs.new(a) for a in made.args]
             named = {k: pairs.new(v) for k, v in made.kwargs.items()}
             self.operations.append(Operation(made.kind, made.target, given, named, result, node, graph, made.nodes, made.repeats,
-                                             made.caught_at, made.new))
+                                             made.caught_at, made.recipe))
         pairs.add(made.result, result)
         return node
+
+    def _follow(self, recipe: Recipe, made: Operation, before: Any, node: Any, pairs: Pairs) -> Any:
+        """What the node gives in the place of ``before``."""
+        if recipe is Other.NOTHING:
+            return before
+        if recipe is Other.OPERAND:
+            return pairs.new(before)
+        graph = self.state.graph
+        if isinstance(recipe, list):
+            items = []
+            for index, (part, old) in enumerate(zip(recipe, before.items, strict=True)):
+                at = None if part is Other.NOTHING else graph.graph.call_function(operator.getitem, (node, index), {})
+                items.append(self._follow(part, made, old, at, pairs))
+            node.meta["example_value"] = tuple(i.fake if isinstance(i, TensorVariable) else None for i in items)
+            return TupleVariable(items)
+        assert isinstance(recipe, (New, View))
+        shape, stride, dtype, device, grad = recipe.base if isinstance(recipe, View) else recipe
+        fake: Any = empty(graph.mode, shape, stride, dtype, device)
+        if grad:
+            fake = graph.mode.record(fake, _recorded([pairs.new(a) for a in (*made.args, *made.kwargs.values())]))
+        if isinstance(recipe, View):
+            with graph.propagating():
+                fake = fake.view(recipe.shape)
+        node.meta["example_value"] = fake
+        return TensorVariable(node, fake, torch.Tensor)
 
     def _callers(self) -> str:
         return self.state.stack_trace() + "\n"
@@ -381,6 +405,15 @@ def _rest_of(pattern: Pattern, same: set[int]) -> Rest:
     tensors = list({nodes[g.source]: None for g in guards if g.check == "TENSOR"})
     tracked = [n for n in pattern.tracked if pattern.sources[n] in own and not isinstance(pattern.values[n], torch.Tensor)]
     return Rest(of_module, Template(guards, program, builder.position), tracked, tensors, shared)
+
+
+def _is_made(tracker: VariableTracker, recipe: Recipe) -> bool:
+    """Whether the recipe gives a tracker like this one."""
+    if isinstance(recipe, list):
+        return type(tracker) is TupleVariable and all(map(_is_made, tracker.items, recipe))
+    if recipe is Other.NOTHING:
+        return type(tracker) is ConstantVariable and tracker.value is None
+    return type(tracker) is TensorVariable and (recipe is Other.OPERAND or tracker.cls is torch.Tensor)
 
 
 def _recorded(trackers: list[VariableTracker]) -> Any:

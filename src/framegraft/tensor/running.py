@@ -32,7 +32,7 @@ from ..semantics import making, members
 from . import indexing, numpy, subclasses, symbolic, whole
 from .fake import DATA_DEPENDENT, FakeTensor
 from .modes import note_modes
-from .watching import Watch, is_torchs
+from .watching import New, Watch
 
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
 
@@ -176,8 +176,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     calls = state.graph.call_count - 1
     made = wrap_result(tx, node, result, unwrap)
     if blocks is not None:
-        plain = inferred or not raises and is_torchs(target) and watch.saw_only(result)
-        blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, plain)
+        recipe = New.like(result) if inferred else watch.recipe(target, result) if not raises else None
+        blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, recipe)
     return made
 
 
