@@ -90,9 +90,11 @@ class Watch:
 
 
 def _is_plain(fake: Any) -> bool:
-    if fake.layout is not torch.strided or fake.constant is not None or fake.storage_offset() or fake._version:
+    if fake.layout is not torch.strided or fake.is_inference() or fake.constant is not None:
+        return False  # an inference tensor counts no writes
+    if fake.storage_offset() or fake._version or fake.is_conj() or fake.is_neg():
         return False
-    return not (fake.is_conj() or fake.is_neg() or fake.is_inference() or fake.requires_grad and fake.is_leaf) and fake.numel() > 0
+    return not (fake.requires_grad and fake.is_leaf) and fake.numel() > 0
 
 
 def _is_new(fake: Any, memory: set[int]) -> bool:
