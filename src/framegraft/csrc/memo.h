@@ -30,6 +30,7 @@ typedef struct {
 typedef struct {
     PyObject *obj;
     const FgPacked *packed;
+    FgNear near;
 } TensorFact;
 
 /* A node to reach and check (check NULL), or one check of a node that is fixed. */
@@ -85,13 +86,20 @@ static inline bool fg_word_holds(const Word *w)
     return FG_READ(uint64_t, w->at, 0) == w->value;
 }
 
+/* A graph's run leaves little of what guards read in the caches. What will be read so many places on is asked for now, so that the
+   processor waits for many places at once; asking for what is no memory any more does no harm. */
+enum { WORDS_AHEAD = 64, TENSORS_AHEAD = 8 };
+
 /* The first word from `from` on that has another value than it had; `words` for none. */
 static inline Py_ssize_t fg_first_wrong(const Memo *m, Py_ssize_t from)
 {
     const Word *w = m->word + from, *end = m->word + m->words;
-    for (; end - w >= 4; w += 4) /* each proves that the next one may be read: they cannot be compared at once */
+    for (; end - w >= 4; w += 4) { /* each proves that the next one may be read: they cannot be compared at once */
+        for (int i = 0; i < 4 && end - w >= 4 + WORDS_AHEAD; i++)
+            __builtin_prefetch(w[WORDS_AHEAD + i].at);
         if (!fg_word_holds(w) || !fg_word_holds(w + 1) || !fg_word_holds(w + 2) || !fg_word_holds(w + 3))
             break;
+    }
     while (w < end && fg_word_holds(w))
         w++;
     return w - m->word;
@@ -100,9 +108,12 @@ static inline Py_ssize_t fg_first_wrong(const Memo *m, Py_ssize_t from)
 static inline bool fg_tensors_hold(const Memo *m)
 {
     const FgOffsets at = fg_at;
-    for (const TensorFact *t = m->tensor, *end = t + m->tensors; t < end; t++)
+    for (const TensorFact *t = m->tensor, *end = t + m->tensors; t < end; t++) {
+        if (end - t > TENSORS_AHEAD)
+            fg_ask_ahead(t[TENSORS_AHEAD].obj, t[TENSORS_AHEAD].near, &at);
         if (!fg_packed_matches_at(t->packed, t->obj, &at))
             return false;
+    }
     return true;
 }
 

@@ -119,7 +119,7 @@ bool fg_words_build(const Program *p, Memo *m)
         if (hangs_off_frame(f))
             m->root[m->roots++] = (int)i;
         else if (f->op == F_TENSOR)
-            m->tensor[m->tensors++] = (TensorFact){f->obj, f->as.packed};
+            m->tensor[m->tensors++] = (TensorFact){f->obj, f->as.packed, fg_near_of(f->obj)};
         else if (!count)
             m->rest[m->rests++] = (int)i;
     }
