@@ -542,3 +542,22 @@ def test_sizes_that_change():
     for n in (2, 3, 5, 1, 7):
         x = torch.randn(n, 4)
         torch.testing.assert_close(compiled(x), model(x))
+
+
+class Sums(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4))
+
+    def forward(self, x):
+        return x * self.weight.sum() + self.weight.max()
+
+
+def test_inference_mode():
+    model, x = nn.Sequential(*(Sums() for _ in range(4))), torch.randn(2, 4)
+    with torch.inference_mode():
+        compiled, _, result = graph_of(model, x)
+        assert framegraft.stats()["graph_breaks"] == 0 and result.is_inference()
+        torch.testing.assert_close(result, model(x))
+        model[2].weight.data.mul_(2)
+        torch.testing.assert_close(compiled(x), model(x))
