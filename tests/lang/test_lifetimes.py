@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import gc
+import itertools
 import sys
 import types
 import weakref
@@ -305,6 +306,88 @@ def test_generator_closes_when_it_is_dropped(x):
     it = None
     log.append("after")
     return y, log, it
+
+
+def closing(log):
+    try:
+        yield from range(5)
+    finally:
+        log.append("closed")
+
+
+class Drawing:
+    """An iterator in Python that holds a generator."""
+
+    def __init__(self, log):
+        self.items = closing(log)
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.items)
+
+
+DRAWN = {
+    "enumerate": enumerate,
+    "zip": lambda items: zip(range(9), items, strict=False),
+    "map": functools.partial(map, abs),
+    "filter": functools.partial(filter, lambda n: n >= 0),
+    "chain": lambda items: itertools.chain(items, [1]),
+    "islice": lambda items: itertools.islice(items, 4),
+    "generator": lambda items: (n + 1 for n in items),
+}
+
+
+@differential(lambda: (torch.ones(2), list(DRAWN)))
+def test_generators_close_where_a_loop_over_what_draws_from_them_ends(x, names):
+    logs = []
+    for name in names:
+        log = []
+        for _ in DRAWN[name](closing(log)):
+            print("break")
+            break
+        x = x + len(log)
+        logs.append((name, list(log)))
+    log = []
+    for item in Drawing(log):
+        print(item)
+        if item == 1:
+            break
+    return x + len(log), logs, list(log)
+
+
+@differential()
+def test_finalisers_of_what_a_dropped_object_holds(x):
+    heard()
+    items, thing, table, pair = [Noisy("in a list")], Thing(), {"a": [Noisy("in a dict")]}, (Noisy("in a tuple"), 1)
+    thing.name = Noisy("in an object")
+    noisy = Noisy("in a closure")
+
+    def hold():
+        return noisy
+
+    both = Noisy("held twice")
+    more = [both]
+    print("break")
+    x = x + 1
+    seen = []
+    del items
+    seen.append(heard())
+    thing = None
+    seen.append(heard())
+    table = {"b": 1}
+    seen.append(heard())
+    pair = ()
+    seen.append(heard())
+    del noisy
+    seen.append(heard())
+    del hold
+    seen.append(heard())
+    del more
+    seen.append(heard())
+    del both
+    return x, [*seen, heard()], thing, table, pair
 
 
 @differential()

@@ -8,17 +8,18 @@ may store anew without reading it. The interrupted frame, which lasts until the 
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
 
 from ..bytecode.ir import Instruction
-from ..interp.letting_go import TELL_NOBODY, tells
+from ..interp.letting_go import tells
 from ..model.value import (
     MISSING,
     DequeVariable,
     DictVariable,
+    GeneratorVariable,
     LazyVariable,
     ListVariable,
     ObjectVariable,
@@ -55,22 +56,39 @@ def _holds(name: str, tracker: VariableTracker, reached: Callable[[], set[int]])
     else:
         kind = tracker.python_type()
     if source is None:
-        return not issubclass(kind, _PLAIN) and id(tracker) in reached()
+        return not issubclass(kind, _PLAIN) and (id(tracker) in reached() or _holds_parameters(tracker))
     if source.access == "ARG":
         return source.key[1] == name or not issubclass(kind, _PLAIN)
     return not issubclass(kind, _KEPT_ELSEWHERE) and source.access != "CELL" and source.root().access not in ("STATE", "NONE", "FN")
 
 
+def _holds_parameters(tracker: VariableTracker) -> bool:
+    """Whether an object that the trace has made holds one that a parameter brought, and that the frame may be the last to hold."""
+    for part in _parts([tracker]):
+        if part.source is not None and part.source.access == "ARG" and not issubclass(type(getattr(part, "value", None)), _KEPT_ELSEWHERE):
+            return True
+    return False
+
+
+def _parts(trackers: Iterable[VariableTracker]) -> Iterator[VariableTracker]:
+    """The trackers, and those that they hold, themselves or through others."""
+    seen: set[int] = set()
+    todo = list(trackers)
+    while todo:
+        tracker = todo.pop()
+        if id(tracker) not in seen:
+            seen.add(id(tracker))
+            yield tracker
+            todo += children(tracker)
+
+
 def tells_its_end(tracker: VariableTracker) -> bool:
     """Whether the program is told when the object dies, or may be: then the frame that ends last holds it."""
-    value = getattr(tracker, "value", MISSING)
-    if value is MISSING:
-        return issubclass(tracker.python_type(), types.GeneratorType)
-    return _tells(value)
-
-
-def _tells(value: Any) -> bool:
-    return type(value) not in TELL_NOBODY and tells(value)
+    for part in _parts([tracker]):
+        value = getattr(part, "value", MISSING)
+        if type(part) is GeneratorVariable and value is MISSING or tells(value):
+            return True
+    return False
 
 
 def none_dropped(state: Any) -> None:
@@ -80,7 +98,7 @@ def none_dropped(state: Any) -> None:
     taken += [(scope.real.get(name), new, f"a store to the global {name}")
               for scope in state.scopes.values() for name, new in scope.stores.items()]
     for old, new, change in taken:
-        if _tells(old) and getattr(new, "value", MISSING) is not old:
+        if tells(old) and getattr(new, "value", MISSING) is not old:
             raise Unreconstructible(f"{change} that lets go of a {type(old).__name__}, which tells when it dies")
 
 
@@ -102,14 +120,7 @@ def _taken_out(tracker: Any) -> list[tuple[Any, Any]]:
 
 def reachable(uses: Iterable[VariableTracker]) -> set[int]:
     """Ids of the trackers whose objects are made where those of ``uses`` are."""
-    seen: set[int] = set()
-    stack = list(uses)
-    while stack:
-        tracker = stack.pop()
-        if id(tracker) not in seen:
-            seen.add(id(tracker))
-            stack += children(tracker)
-    return seen
+    return set(map(id, _parts(uses)))
 
 
 def slots(instructions: list[Instruction], parameters: Iterable[str]) -> list[str]:

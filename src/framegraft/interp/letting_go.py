@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import types
 import weakref
 from typing import Any
@@ -9,25 +11,51 @@ from typing import Any
 import torch
 
 from ..errors import GraphBreak
-from ..model.value import LazyVariable, VariableTracker
+from ..model.value import MISSING, LazyVariable, VariableTracker
 
-TELL_NOBODY = frozenset((type(None), bool, int, float, complex, str, bytes, tuple, list, dict, set, frozenset, range, slice, torch.Tensor,
-                    torch.nn.Parameter))
+# Objects of these types tell nobody when they die, nor do they hold anything that would.
+_TELL_NOBODY = frozenset((type(None), bool, int, float, complex, str, bytes, range, slice, torch.Tensor, torch.nn.Parameter, torch.Size,
+                          type(MISSING), torch.dtype, torch.device, types.CodeType, types.BuiltinFunctionType, types.ModuleType))
+# What these hold is not looked at: others hold it, too, as good as always.
+_KEPT = (type, types.ModuleType, types.FrameType, torch.Tensor, torch.nn.Module)
 _FRAMES = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
+# References to an object while it is looked at: the list of referents, a variable and getrefcount's argument.
+_LOOKING = 3
+# A trace that has seen an object refers to it from its tracker, from what is not looked at yet, and from its tables.
+_SEEN = 4
 
 
 def let_go(tx: Any, tracker: VariableTracker | None) -> None:
-    """The frame is about to drop a value. Break where that may be the end of a parameter's object, and the program is told of it."""
-    source = tracker.source if tracker is not None else None
-    if source is None or source.access != "ARG":
+    """The frame is about to drop what a variable, a cell or the stack holds. Break where that may be the end of an object from outside, and
+    the program is told of it."""
+    source = tracker.source if isinstance(tracker, VariableTracker) else None  # not of an empty variable or cell
+    if source is None or source.access not in ("ARG", "CELLVAL"):
         return
     value = getattr(tracker, "value", None)
-    if type(value) not in TELL_NOBODY and tells(value) and _holders(tx.state, tracker) <= 1:
+    if type(value) not in _TELL_NOBODY and _holders(tx.state, tracker) <= 1 and tells(value):
         raise GraphBreak("finaliser", f"a {type(value).__name__}, which tells when it dies")
 
 
 def tells(value: Any) -> bool:
-    """Whether something happens when the object dies."""
+    """Whether something happens when the object dies: its own end, or that of what nobody but it holds (as far as one can tell)."""
+    if type(value) in _TELL_NOBODY:
+        return False
+    todo, seen = [value], {id(value)}
+    while todo:
+        holder = todo.pop()
+        if _tells_itself(holder):
+            return True
+        if issubclass(type(holder), _KEPT) or not gc.is_tracked(holder) and type(holder) is not types.CellType:
+            continue
+        for part in gc.get_referents(holder):
+            known = type(part) in _TELL_NOBODY or issubclass(type(part), type) or id(part) in seen
+            if not known and sys.getrefcount(part) <= _LOOKING + 1 + _SEEN:
+                seen.add(id(part))
+                todo.append(part)
+    return False
+
+
+def _tells_itself(value: Any) -> bool:
     kind = type(value)
     if issubclass(kind, torch.inference_mode):  # what it has entered is left then
         return "_inference_mode_context" in vars(value)

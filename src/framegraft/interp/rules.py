@@ -91,12 +91,14 @@ def load_deref(tx: Tx, inst: Instruction) -> None:
 
 @rule("STORE_DEREF")
 def store_deref(tx: Tx, inst: Instruction) -> None:
-    core.store_cell(tx, tx.cells[inst.arg], tx.stack.pop())
+    cell = tx.cells[inst.arg]
+    let_go(tx, cell.contents)
+    core.store_cell(tx, cell, tx.stack.pop())
 
 
 @rule("DELETE_DEREF")
 def delete_deref(tx: Tx, inst: Instruction) -> None:
-    _cell_contents(tx, inst.arg)
+    let_go(tx, _cell_contents(tx, inst.arg))
     core.store_cell(tx, tx.cells[inst.arg], MISSING)
 
 
