@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import builtins
 import functools
 import gc
 import logging
+import math
+import operator
 import types
 from typing import Any
 
@@ -20,6 +23,11 @@ from .wrapping import wrap_pinned
 # Objects that live as long as the program: an entry may keep them.
 CACHE_ARGUMENTS = (type, types.FunctionType, types.ModuleType, logging.Logger)
 _FORGOTTEN = object()
+_ATOMS = (type(None), bool, int, float, complex, str, bytes)
+_BUILTINS = vars(builtins)
+# Modules and builtins that give the same for the same numbers, whatever the program does.
+_UNCHANGING = (math, operator, abs, bool, divmod, enumerate, float, int, len, list, max, min, pow, range, reversed, round, sorted, str, sum,
+               tuple, zip)
 
 
 class _CachedCall:
@@ -57,6 +65,8 @@ def call_cached(tx: Any, fn: ObjectVariable, value: Any, args: Args, kwargs: Kwa
     named = {k: _argument(tx, v) for k, v in kwargs.items()}
     known = has_answer(value, plain, named)
     if not known:
+        if (tx.state.outside or tx.state.graph.switches) and not _sees_no_change(tx, value.__wrapped__, plain, named):
+            raise GraphBreak("unknown_c_function", f"{value.__name__}(), whose cache has no answer yet, behind changes that it may see")
         _prove_pure(tx, value, args, kwargs)
     ask = _CachedCall(value, plain, named, not known)
     try:
@@ -74,6 +84,34 @@ def _argument(tx: Any, tracker: VariableTracker) -> Any:
         tx.state.guards.pin(tracker.source, tracker.value)
         return tracker.value
     raise GraphBreak("unknown_c_function", "a function with a cache called with something other than constants")
+
+
+def _sees_no_change(tx: Any, body: Any, args: list, kwargs: dict) -> bool:
+    """Whether a call gives the same now, while the changes that the trace has made are still to be made, as behind them."""
+    if not all(type(v) in _ATOMS for v in (*args, *kwargs.values())):
+        return False
+    changed = {id(getattr(tracker, "value", None)) for tracker in tx.state.mutated.values()}
+    todo, seen = [body], {id(body)}
+    while todo:
+        fn = todo.pop()
+        if type(fn) is not types.FunctionType or fn.__closure__ or id(fn) in changed:
+            return False
+        if not all(type(v) in _ATOMS for v in (*(fn.__defaults__ or ()), *(fn.__kwdefaults__ or {}).values())):
+            return False
+        scope = tx.state.scopes.get(id(fn.__globals__))
+        for name in _names(fn.__code__):
+            if scope is not None and (name in scope.stores or name in scope.renewed):
+                return False
+            found = fn.__globals__.get(name, _BUILTINS.get(name))
+            if id(found) not in seen and type(found) not in _ATOMS and not any(found is v for v in _UNCHANGING):
+                seen.add(id(found))
+                todo.append(found)
+    return True
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """Names of globals in the code and in what is defined in it; those of attributes, too."""
+    return set(code.co_names).union(*(_names(c) for c in code.co_consts if type(c) is types.CodeType))
 
 
 def _prove_pure(tx: Any, value: functools._lru_cache_wrapper, args: Args, kwargs: Kwargs) -> None:
