@@ -91,13 +91,15 @@ static inline FgNear fg_near_of(PyObject *tensor)
    one without effects, and leaves out its calls. */
 static inline __attribute__((always_inline)) void fg_ask_ahead(PyObject *tensor, FgNear near, const FgOffsets *at)
 {
-    const uintptr_t impl = (uintptr_t)near.impl, meta = (uintptr_t)near.meta;
     __builtin_prefetch(tensor);
-    __builtin_prefetch((const void *)(impl + (uintptr_t)at->meta));
-    __builtin_prefetch((const void *)(impl + (uintptr_t)at->ndim + 8 * (uintptr_t)(1 + at->inlined))); /* the strides */
-    __builtin_prefetch((const void *)(impl + (uintptr_t)at->keys));
-    __builtin_prefetch(near.meta);
-    __builtin_prefetch((const void *)(meta + (uintptr_t)at->grad_fn));
-    __builtin_prefetch((const void *)(meta + (uintptr_t)at->rg));
+    if (near.impl) { /* asking for what is no memory at all takes long */
+        __builtin_prefetch(near.impl + at->meta);
+        __builtin_prefetch(near.impl + at->ndim + 8 * (1 + at->inlined)); /* the strides */
+        __builtin_prefetch(near.impl + at->keys);
+    }
+    if (near.meta) {
+        __builtin_prefetch(near.meta);
+        __builtin_prefetch(near.meta + at->rg);
+    }
 }
 #endif
