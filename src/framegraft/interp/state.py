@@ -176,6 +176,8 @@ def realize(tracker: VariableTracker, state: TraceState) -> VariableTracker:
         inner = tracker.tracker
         if inner is None:
             inner = tracker.tracker = state.builder.wrap(tracker.value, tracker.source)
+        elif state.blocks is not None and state.blocks.ways:
+            state.blocks.reached(tracker.source)
         return inner
     return tracker
 

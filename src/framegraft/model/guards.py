@@ -177,6 +177,7 @@ class GuardSet:
         self._class_causes: dict[type, str] = {}
         self._present: dict[Source, str] = {}
         self.tensors: list[Source] = []
+        self.aliases: list[tuple[Source, Source]] = []  # places of the same object
         self.keys: dict[type, dict[Source, None]] = {}  # objects that were told apart as keys, by class
         self.made: dict[int, Any] = {}  # objects that the trace made: nobody else can change one that does not leave it
         self.where: Any = lambda: ""
@@ -186,6 +187,8 @@ class GuardSet:
         if key in self._seen:
             return
         self._seen.add(key)
+        if check == "ALIAS":
+            self.aliases.append(payload)
         if not any((path, *key[1:]) in template.keys for template, path in self._repeated(source)):
             self.guards.append(Guard(source, check, payload, self.where() if cause is None else cause))
 

@@ -126,6 +126,8 @@ class VariableBuilder:
         if known is not None:
             if known.source is not None and known.source != source:
                 guards.add(source, "ALIAS", (source, known.source))
+            elif state.blocks is not None and state.blocks.ways:
+                state.blocks.reached(source)
             return known
         tracker = TENSOR.wrap(self, value, source) or self._wrap_object(value, cls, source)
         if not isinstance(tracker, ConstantVariable):

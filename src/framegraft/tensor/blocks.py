@@ -24,7 +24,7 @@ from ..model.guards import Guard, Template, below, presence, unseen
 from ..model.program import ProgramBuilder
 from ..model.source import Source
 from ..model.value import ConstantVariable, LazyVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
-from .likeness import Pairs, alike, as_is, collect, is_operand, is_plain, parts_of, shown
+from .likeness import Held, Pairs, alike, as_is, is_operand, is_plain, parts_of, shown
 from .modes import Modes
 from .running import caught_at, run_node
 from .twin import empty
@@ -69,6 +69,14 @@ class Block:
     pattern: Pattern | None = None
 
 
+class Way:
+    """The places from a root down to a module that is called. ``taken``: the call has gone that way itself."""
+
+    def __init__(self, source: Source) -> None:
+        self.places = frozenset(_path(source))
+        self.taken = False
+
+
 @dataclasses.dataclass(slots=True)
 class Pattern:
     """What was seen below a module: ``program`` checks it on another one. Lists are in the order of the program's nodes."""
@@ -106,8 +114,9 @@ class Blocks:
         self.open = 0  # calls that may become blocks
         self.known: dict[Any, list[Block]] = {}
         self.failures: dict[Any, int] = {}
+        self.ways: list[Way] = []  # to the modules whose calls are open, innermost last
         self._looked_at = -1
-        self._all_known = True  # what outside objects hold of the trace's
+        self._held = Held()
 
     def call(self, tx: Any, fn: ObjectVariable, args: list, kwargs: dict, go: Callable[[], VariableTracker]) -> VariableTracker:
         """What ``go()``, which traces the call of the module, gives, or the repetition of an earlier call."""
@@ -134,16 +143,28 @@ class Blocks:
         self.failures[key] = self.failures.get(key, 0) + bool(known)
         graph, outside, first = state.graph, state.outside, len(self.operations)
         calls, switches = graph.call_count, graph.switches
-        result = go()
+        assert fn.source is not None
+        way = Way(fn.source)
+        self.ways.append(way)
+        try:
+            result = go()
+        finally:
+            self.ways.pop()
         made = self.operations[first:]
-        if (state.outside == outside and state.graph is graph and graph.switches == switches
+        if (not way.taken and state.outside == outside and state.graph is graph and graph.switches == switches
                 and sum(o.nodes for o in made) == graph.call_count - calls
                 and all(o.graph is graph and o.repeats and o.caught_at <= len(state.frames) for o in made) and is_plain(result)):
-            assert fn.source is not None
             known = known[1 - self.MOST_FAILURES:]
             known.append(Block(fn.source, fn.value, arguments, made, result, outside, self._callers()))
         self.known[key] = known
         return result
+
+    def reached(self, source: Source) -> None:
+        """What is at ``source`` was reached from above: the places below it that an open call then sees may not be its module's own."""
+        for way in reversed(self.ways):
+            if source not in way.places:
+                return
+            way.taken = True
 
     def note(self, kind: str, target: Any, args: list, kwargs: dict, result: Any, node: Any, nodes: int, caught_at: int,
              recipe: Recipe | None) -> None:
@@ -167,9 +188,10 @@ class Blocks:
         if (fn.source is None or fn.attrs or fn.namespace is not None or graph.symbols is not None or state.pure
                 or state.exceptions or not self._knows_what_is_held()):
             return None
-        seen: dict[int, int] = {}
-        seen_of = [shown(a, seen) for a in (*args, *kwargs.values())]
-        if None in seen_of:
+        seen: dict[Any, int] = {}
+        places: list[Source] = []
+        seen_of = [shown(a, seen, places) for a in (*args, *kwargs.values(), *self._held.tensors)]
+        if None in seen_of or self._leads_there([*places, *self._held.places], fn.source):
             return None
         modes = tuple(Modes().values.items()) if graph.switches else None
         return fn.cls, len(args), tuple(kwargs), tuple(seen_of), tuple(state.devices), torch.is_grad_enabled(), modes, graph.nesting
@@ -179,12 +201,22 @@ class Blocks:
         state = self.state
         if self._looked_at != state.outside:
             self._looked_at = state.outside
-            changed = [t for t in state.mutated.values() if t.source is not None]
-            held: set[int] = set()
-            stored = [v for scope in state.scopes.values() for v in scope.stores.values()]
-            self._all_known = all([collect(v, held) for t in changed for v in parts_of(t) or ()] + [collect(v, held) for v in stored])
-            state.held = frozenset(held)
-        return self._all_known
+            held = self._held = Held()
+            for tracker in state.mutated.values():
+                if tracker.source is not None:
+                    held.collect(parts_of(tracker) or ())
+            for scope in state.scopes.values():
+                held.collect(scope.stores.values())
+            state.held = frozenset(held.ids)
+        return self._held.all_known
+
+    @staticmethod
+    def _leads_there(places: list[Source], module: Source) -> bool:
+        """Whether one of the places is that of the module, or on the way to it, or below it."""
+        if not places:
+            return False
+        above = frozenset(_path(module))
+        return any(place in above or module in _path(place) for place in places)
 
     # -- the second call
 
@@ -192,9 +224,11 @@ class Blocks:
         """What the call gives, with its operations in the graph and its guards; None where it has to be traced."""
         pattern = block.pattern = block.pattern or self._pattern(block)
         values = None if pattern is None else pattern.program.values((fn.value,), _nothing)
+        assert fn.source is not None
         if pattern is None or values is None or not self._apart(pattern, values):
             return None
-        assert fn.source is not None
+        if fn.source != block.source and self._has_other_places(fn.source):
+            return None
         pairs = Pairs()
         for old, new in zip(block.arguments, arguments, strict=True):
             pairs.add(old, new)
@@ -321,6 +355,11 @@ class Blocks:
             return None
         aliases = {at[one]: None if other is None else at[other] for one, other in same.items()}
         return Pattern(program, guards, present, list(at), values, tracked, aliases)
+
+    def _has_other_places(self, source: Source) -> bool:
+        """Whether the trace knows the module, or what is below it, from elsewhere, too: earlier calls may have compared it with others."""
+        rebased: dict[Source, Source | None] = {source: Template.ROOT}
+        return any((_rebase(a, rebased) is None) != (_rebase(b, rebased) is None) for a, b in self.state.guards.aliases)
 
     def _apart(self, pattern: Pattern, values: list[Any]) -> bool:
         """Whether the objects that the trace tells apart by identity are other ones than any that it knows, or the same."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import torch
+
+from ..model.source import Source
 from ..model.value import (
     MISSING,
     CellVariable,
@@ -25,6 +29,7 @@ from .fake import FakeTensor
 from .running import metadata
 
 PLAIN = (ConstantVariable, TensorVariable)
+_EXACT = (int, bool, str, bytes, type(None), torch.dtype, torch.device)  # values of which equal ones are alike
 
 
 class Pairs:
@@ -130,40 +135,59 @@ def parts_of(tracker: Any) -> list[Any] | None:
     return [] if kind is ConstantVariable else None
 
 
-def collect(tracker: Any, held: set[int]) -> bool:
-    """Collect the ids of the trackers of the trace's own objects in ``held``; False if there is one of unknown kind."""
-    known, left = True, [tracker]
-    while left:
-        tracker = left.pop()
-        if type(tracker) is LazyVariable:
-            tracker = tracker.tracker
-        if tracker is None or tracker is MISSING or tracker.source is not None or id(tracker) in held:
-            continue
-        parts = parts_of(tracker)
-        known = known and parts is not None
-        held.add(id(tracker))
-        left.extend(parts or ())
-    return known
+class Held:
+    """The trace's own objects that hang off objects from outside, and what these hold of those from outside."""
+
+    def __init__(self) -> None:
+        self.ids: set[int] = set()
+        self.all_known = True  # False: one is of a kind that changes without being counted
+        self.tensors: list[TensorVariable] = []
+        self.places: set[Source] = set()
+
+    def collect(self, trackers: Iterable[Any]) -> None:
+        left = list(trackers)
+        while left:
+            tracker = left.pop()
+            if tracker is None or tracker is MISSING:
+                continue
+            if tracker.source is not None:
+                self.places.add(tracker.source)
+            elif type(tracker) is LazyVariable:
+                left.append(tracker.tracker)
+            elif id(tracker) not in self.ids:
+                self.ids.add(id(tracker))
+                if isinstance(tracker, TensorVariable):
+                    self.tensors.append(tracker)
+                parts = parts_of(tracker)
+                self.all_known = self.all_known and parts is not None
+                left.extend(parts or ())
 
 
-def shown(tracker: VariableTracker, seen: dict[int, int]) -> Any:
-    """What a block can see of an argument, None where it may see more than that."""
+def shown(tracker: VariableTracker, seen: dict[Any, int], places: list[Source]) -> Any:
+    """What a block can see of an argument, None where it may see more than that. ``places``: those of what is from outside."""
     if type(tracker) is LazyVariable:
         if tracker.tracker is None:
+            assert tracker.source is not None
+            places.append(tracker.source)
             return "place", tracker.source
         tracker = tracker.tracker
     if type(tracker) is ConstantVariable:
         value = tracker.value
-        return type(value), repr(value) if type(value) in (float, complex) else value
+        if type(value) in _EXACT:
+            return type(value), value
+        # of others, unequal ones may compare equal: -0.0, ranges
+        return type(value), repr(value) if type(value) in (float, complex) else id(value)
     if tracker.source is not None:
+        places.append(tracker.source)
         return "place", tracker.source
     if type(tracker) is TensorVariable:
         fake = tracker.fake
         if tracker.attrs or tracker.value is not None or type(fake) is not FakeTensor:
             return None
-        return (seen.setdefault(id(tracker), len(seen)), tracker.cls, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype,
+        memory = seen.setdefault(("memory", fake.untyped_storage()._cdata), len(seen)) if fake.layout is torch.strided else None
+        return (seen.setdefault(id(tracker), len(seen)), memory, tracker.cls, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype,
                 fake.device, fake.requires_grad, fake.is_leaf, fake.is_inference(), fake.is_conj(), fake.is_neg())
     if type(tracker) is TupleVariable:
-        items = tuple(shown(i, seen) for i in tracker.items)
+        items = tuple(shown(i, seen, places) for i in tracker.items)
         return None if None in items else (tuple, items)
     return None
