@@ -46,6 +46,23 @@ def test_silent_loggers(x):
     return x + 1
 
 
+@differential(build=True)
+def test_levels_that_the_caller_has_changed():
+    parent, child = logging.Logger("parent", logging.WARNING), logging.Logger("child")
+    child.parent = parent
+
+    def fn(x):
+        seen = [parent.isEnabledFor(logging.INFO), child.isEnabledFor(logging.INFO)]
+        parent.level = logging.DEBUG
+        parent._cache.clear()
+        child._cache.clear()
+        seen += [parent.isEnabledFor(logging.INFO), child.isEnabledFor(logging.INFO)]
+        parent.disabled = True
+        return x + len(seen), seen, parent.isEnabledFor(logging.ERROR)
+
+    return fn
+
+
 @differential(lambda: (torch.ones(2, 3), np.float32(0.5), np.bool_(True)), graphs=1)
 def test_numpy_scalars(x, factor, flag):
     size = np.prod(x.shape)

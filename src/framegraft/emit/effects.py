@@ -28,7 +28,7 @@ from ..model.value import (
 from ..semantics.outside import OutsideIteratorVariable, advance
 from ..tensor import devices
 from ..tensor.modes import Modes
-from . import lifetimes
+from . import lifetimes, namespaces
 from .codegen import Codegen
 
 
@@ -52,6 +52,7 @@ class Owner(VariableTracker):
 def collect(state: Any) -> list[Effect]:
     """The differences between frame entry and now, in order of first change."""
     lifetimes.none_dropped(state)
+    namespaces.none_changed_unseen(state)
     effects: list[Effect] = []
     for tracker in list(state.mutated.values()):
         if tracker.source is None:

@@ -38,7 +38,7 @@ def let_go(tx: Any, tracker: VariableTracker | None) -> None:
 
 def tells(value: Any) -> bool:
     """Whether something happens when the object dies: its own end, or that of what nobody but it holds (as far as one can tell)."""
-    if type(value) in _TELL_NOBODY:
+    if type(value) in _TELL_NOBODY or issubclass(type(value), type):  # classes are in cycles: the garbage collector has them
         return False
     todo, seen = [value], {id(value)}
     while todo:

@@ -192,7 +192,7 @@ def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
             raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
         assert obj.source is not None
         found = realize(LazyVariable(lookup.namespace_of(obj.value), obj.source.namespace(obj.value)), tx.state)
-        if not isinstance(found, DictVariable):
+        if not isinstance(found, DictVariable) or found.owner is None and id(found) in tx.state.mutated:  # attributes were read without it
             raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
         namespace = found
     obj.namespace = namespace

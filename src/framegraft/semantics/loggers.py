@@ -30,8 +30,22 @@ def _is_enabled(tx: Any, logger: VariableTracker, level: int) -> VariableTracker
     known = isinstance(logger, ObjectVariable) and issubclass(logger.cls, logging.Logger) and logger.source is not None
     if not known or lookup.mro_lookup(tx, logger.cls, "isEnabledFor") is not logging.Logger.isEnabledFor:  # type: ignore[attr-defined]
         raise GraphBreak("untraceable_call", f"a {logger.python_type().__name__}, which is no plain logger")
+    if tx.state.outside and _is_changed(tx, logger.value):  # type: ignore[attr-defined]
+        raise GraphBreak("untraceable_call", f"whether a {logger.python_type().__name__} is enabled, behind changes of it or its parents")
     ask = _Enabled(level)
     return realize(LazyVariable(ask(logger.value), logger.source.child("PYCALL", ask)), tx.state)  # type: ignore[attr-defined]
+
+
+def _is_changed(tx: Any, logger: Any) -> bool:
+    """Whether the trace has changed what the logger's answer hangs on: nothing of that is made yet."""
+    changed = {id(getattr(tracker, "value", None)) for tracker in tx.state.mutated.values()}
+    while logger is not None:
+        asked = vars(logger)
+        manager = getattr(logger, "manager", None)
+        if changed & set(map(id, (logger, asked, asked.get("_cache"), manager, getattr(manager, "__dict__", None)))):
+            return True
+        logger = asked.get("parent")
+    return False
 
 
 @handles(logging.Logger.isEnabledFor)

@@ -1,0 +1,36 @@
+"""Dicts that are the namespace of an object, and that the trace has come by in another way: it takes them for objects apart."""
+
+from __future__ import annotations
+
+import gc
+import types
+from typing import Any
+
+from ..model.value import MISSING, DictVariable
+from ..semantics import lookup
+from .codegen import Unreconstructible
+
+_APART = "a change of an object of which the trace holds the __dict__, too, got from elsewhere"
+
+
+def none_changed_unseen(state: Any) -> None:
+    """Of an object and its namespace, the trace must not have changed the one and looked at the other."""
+    dicts, proxies = {}, set()
+    for value in state.keep_alive:
+        tracker = state.by_id.get(id(value))
+        if type(value) is dict and isinstance(tracker, DictVariable) and tracker.owner is None:
+            dicts[id(value)] = id(tracker) in state.mutated
+        elif type(value) is types.MappingProxyType:
+            proxies.add(id(gc.get_referents(value)[0]))
+    for cls in {cls for written in state.class_writes.values() for cls in written} if proxies else ():
+        if id(gc.get_referents(lookup.namespace_of(cls))[0]) in proxies:
+            raise Unreconstructible(_APART)
+    if not dicts:
+        return
+    any_changed = any(dicts.values())
+    for value in state.keep_alive:
+        changed = id(state.by_id.get(id(value))) in state.mutated
+        if (changed or any_changed) and type(value) is not dict and not issubclass(type(value), type):
+            found = dicts.get(id(lookup.namespace_of(value)), MISSING)
+            if found is True or changed and found is False:
+                raise Unreconstructible(_APART)
