@@ -226,3 +226,43 @@ def test_keyword_defaults_of_a_function_made_behind_a_break_in_a_block(x):
         return x * scale + (lambda *q, k=scale: k)(1)
     except TypeError:
         return None
+
+
+@differential(calls=3, graphs=1)
+def test_functions_made_at_each_call_wait_in_containers_behind_a_break(x):
+    listed = [lambda v: v + k for k in range(3)]
+    named = {"twice": lambda v: v * 2, "moved": lambda v, by=3: v - by}
+    nested = ([(lambda k: lambda v: v * k)(k) for k in range(2)], lambda v, fn=listed[0]: fn(v))
+    print("break")
+    for fn in (*listed, *named.values(), *nested[0], nested[1]):
+        x = fn(x)
+    return x
+
+
+def scaled_by(n):
+    def scale(x, *, power=1):
+        return x * n**power
+
+    return scale
+
+
+@differential(build=True, calls=4)
+def test_functions_in_a_list_are_exchanged():
+    fns = [scaled_by(2), scaled_by(3)]
+
+    def fn(x):
+        y = apply_all(fns, x)
+        if fns[0] is fns[1]:
+            fns[0].__kwdefaults__["power"] = 2
+        fns[1] = scaled_by(5) if len(seen) == 0 else fns[0]
+        seen.append(fns[0] is fns[1])
+        return y, list(seen)
+
+    seen = []
+    return fn
+
+
+def apply_all(fns, x):
+    for fn in fns:
+        x = fn(x)
+    return x

@@ -43,7 +43,7 @@ from ..model.value import (
 from . import arity, attributes, folding, iteration, lookup, members, operators, truth
 from .hashed import complete, payload_of
 from .inlining import Args, Kwargs, bind_arguments, run_inline
-from .wrapping import need_constant_deep, wrap_constant, wrap_pinned
+from .wrapping import known_by_parts, need_constant_deep, wrap_constant, wrap_pinned
 
 WEAKREF: list[Any] = []  # set by library.py, which builds on this file
 CACHED: list[Any] = []  # set by cached.py, as well
@@ -361,7 +361,7 @@ def inline_call(
     source = fn.source
     if source is None:
         source = pinned(value)
-    if source.access == "CONST" or source.root().access not in ("ARG", "CELLOBJ") or source.access not in ("ARG", "CELLVAL"):
+    if source.access == "CONST" or not known_by_parts(value, source):
         source = guards.pin(source, value)
         guards.add(source.child("FCODE"), "ID", value.__code__)
     defaults: Args = []

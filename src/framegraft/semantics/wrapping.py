@@ -6,6 +6,7 @@ import collections
 import enum
 import functools
 import gc
+import inspect
 import types
 import typing
 from typing import Any
@@ -240,9 +241,8 @@ class VariableBuilder:
                       otherwise="unsupported_builtin_method")
 
     def _function(self, value: types.FunctionType, source: Source) -> VariableTracker:
-        """Functions reached through locals or cells may be made anew at each call: guarded by their parts, not identity."""
         guards = self.state.guards
-        if source.root().access in ("ARG", "CELLOBJ") and source.access in ("ARG", "CELLVAL"):
+        if known_by_parts(value, source):
             guards.add(source, "TYPE", types.FunctionType)
             guards.add(source.child("FCODE"), "ID", value.__code__)
             if value.__globals__ is self.state.root.scope.real:
@@ -252,6 +252,22 @@ class VariableBuilder:
         else:
             guards.pin(source, value)
         return ObjectVariable(value, types.FunctionType, source)
+
+
+_HELD = frozenset(("ARG", "CELLOBJ", "ITEM", "KEY", "CELLVAL", "FCLOSURE", "FDEFAULTS"))
+
+
+def known_by_parts(value: types.FunctionType, source: Source) -> bool:
+    """Functions reached through locals or cells may be made anew at each call, and so may those defined in functions that containers in
+    locals hold: these are guarded by their parts, not by identity."""
+    if source.root().access not in ("ARG", "CELLOBJ"):
+        return False
+    if source.access in ("ARG", "CELLVAL"):
+        return True
+    place: Source | None = source
+    while place is not None and place.access in _HELD:
+        place = place.base
+    return place is None and value.__code__.co_flags & inspect.CO_NESTED != 0
 
 
 def _member(cls: type, name: str) -> Any:
