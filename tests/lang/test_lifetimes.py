@@ -561,3 +561,14 @@ def test_inference_mode_is_left_when_it_dies(x):
             keeps.mode = None
         told.append((y.is_inference(), torch.is_inference_mode_enabled(), (x * 2).is_inference()))
     return told, y
+
+
+def test_what_holds_very_many_objects_is_not_walked_through(monkeypatch):
+    """A list that grows while it is looked at, as a tracer's events do, would be walked through for ever."""
+    from framegraft.interp import letting_go
+
+    looked = []
+    monkeypatch.setattr(letting_go, "_tells_itself", lambda value: looked.append(value))
+    assert letting_go.tells([[n] for n in range(100_000)])
+    assert not letting_go.tells([[n] for n in range(1000)])
+    assert len(looked) < 10_000

@@ -18,6 +18,7 @@ _TELL_NOBODY = frozenset((type(None), bool, int, float, complex, str, bytes, ran
                           type(MISSING), torch.dtype, torch.device, types.CodeType, types.BuiltinFunctionType, types.ModuleType))
 # What these hold is not looked at: others hold it, too, as good as always.
 _KEPT = (type, types.ModuleType, types.FrameType, torch.Tensor, torch.nn.Module)
+_MOST = 4096  # so many objects that only one holds are looked at
 _FRAMES = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # References to an object while it is looked at: the list of referents, a variable and getrefcount's argument.
 _LOOKING = 3
@@ -37,7 +38,8 @@ def let_go(tx: Any, tracker: VariableTracker | None) -> None:
 
 
 def tells(value: Any) -> bool:
-    """Whether something happens when the object dies: its own end, or that of what nobody but it holds (as far as one can tell)."""
+    """Whether something happens when the object dies: its own end, or that of what nobody but it holds (as far as one can tell). What
+    holds very many objects counts as one that tells, instead of all being looked at."""
     if type(value) in _TELL_NOBODY or issubclass(type(value), type):  # classes are in cycles: the garbage collector has them
         return False
     todo, seen = [value], {id(value)}
@@ -50,6 +52,8 @@ def tells(value: Any) -> bool:
         for part in gc.get_referents(holder):
             known = type(part) in _TELL_NOBODY or issubclass(type(part), type) or id(part) in seen
             if not known and sys.getrefcount(part) <= _LOOKING + 1 + _SEEN:
+                if len(seen) == _MOST:
+                    return True
                 seen.add(id(part))
                 todo.append(part)
     return False
@@ -57,6 +61,8 @@ def tells(value: Any) -> bool:
 
 def _tells_itself(value: Any) -> bool:
     kind = type(value)
+    if kind in (list, tuple, dict):
+        return False
     if issubclass(kind, torch.inference_mode):  # what it has entered is left then
         return "_inference_mode_context" in vars(value)
     if any("__del__" in base.__dict__ for base in kind.__mro__) or issubclass(kind, _FRAMES) and _waits(value):
