@@ -279,3 +279,67 @@ def test_ordered_dict_of_bad_pairs(x):
         seen += [tried(target.update, pairs), target, tried(OrderedDict, pairs), tried(Pairs, pairs), tried(dict, pairs)]
         seen.append(tried(operator.ior, OrderedDict(), pairs))
     return seen, x + 1
+
+
+class Answering:
+    """Has every attribute, and notes what is asked for."""
+
+    def __init__(self):
+        object.__setattr__(self, "asked", [])
+
+    def __getattr__(self, name):
+        self.asked.append(name)
+        return len(name)
+
+    def __call__(self, x):
+        return x + 1
+
+
+class Watching:
+    def __init__(self):
+        self.asked = []
+
+    def __getattribute__(self, name):
+        asked = object.__getattribute__(self, "asked")
+        asked.append(name)
+        return object.__getattribute__(self, name)
+
+    def __call__(self, x):
+        return x * 2
+
+
+class Named:
+    def __init__(self):
+        self.asked = []
+
+    @property
+    def __name__(self):
+        self.asked.append("name")
+        return "named"
+
+    def __call__(self, x):
+        return x * 3
+
+
+KINDS = [Answering, Watching, Named]
+
+
+@differential(lambda: (torch.ones(2), [kind() for kind in KINDS]))
+def test_objects_that_are_called_are_not_asked_for_names(x, objects):
+    for item in objects:
+        x = item(x)
+    print("break")
+    table = {item: item(x) for item in objects}
+    return x, list(table.values()), [callable(item) for item in objects], objects[0].size
+
+
+@differential(build=True)
+def test_objects_in_a_closure_are_not_asked_for_names():
+    answering, watching, named = (kind() for kind in KINDS)
+
+    def fn(x):
+        x = named(watching(answering(x)))
+        print("break")
+        return x, answering.asked[:], answering is watching, {named: x}
+
+    return fn

@@ -12,7 +12,7 @@ from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
 from ..interp.state import realize
 from ..interp.unwind import PreviousException
-from ..model.source import Source, instr
+from ..model.source import Source, instr, name_of
 from ..model.value import (
     MISSING,
     BuiltinMethodVariable,
@@ -106,17 +106,17 @@ class Codegen:
         if type(obj) in LITERALS:
             return [instr("LOAD_CONST", obj)]
         if id(obj) in self.state.stand_ins:
-            raise Unreconstructible(f"{getattr(obj, '__qualname__', 'a part')} of a class made in the trace")
-        if isinstance(obj, types.ModuleType | type | types.FunctionType | types.BuiltinFunctionType):
+            raise Unreconstructible(f"{name_of(obj, '__qualname__') or 'a part'} of a class made in the trace")
+        if issubclass(type(obj), (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType)):
             builtins = self.state.root.scope.real.get("__builtins__")
             namespace = builtins if isinstance(builtins, dict) else getattr(builtins, "__dict__", {})
-            name = getattr(obj, "__name__", "")
+            name = name_of(obj)
             if namespace.get(name) is obj and name not in self.state.root.scope.real and name not in self.state.root.scope.stores:
                 return [instr("LOAD_GLOBAL", name)]
         name = self.pins.get(id(obj))
         if name is None:
-            hint = getattr(obj, "__name__", type(obj).__name__)
-            name = self.pins[id(obj)] = self.names("__" + "".join(c if c.isalnum() else "_" for c in str(hint)), obj)
+            hint = name_of(obj) or str(type(obj).__name__)
+            name = self.pins[id(obj)] = self.names("__" + "".join(c if c.isalnum() else "_" for c in hint), obj)
             self.keep.append(obj)
         return [instr("LOAD_GLOBAL", name)]
 

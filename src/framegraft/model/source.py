@@ -126,9 +126,23 @@ def _key_name(source: Source) -> str:
     return f"{base.name}[{source.key!r}]"
 
 
+def name_of(obj: Any, field: str = "__name__") -> str | None:
+    """The name of a function, class, module or the like. None where there is none, or where code of the program would have to tell it."""
+    if type(obj) is types.MethodType:
+        obj = obj.__func__
+    on_class = next((vars(base)[field] for base in type(obj).__mro__ if field in vars(base)), None)
+    if hasattr(type(on_class), "__get__") and not isinstance(on_class, (types.GetSetDescriptorType, types.MemberDescriptorType)):
+        return None
+    try:
+        found = object.__getattribute__(obj, field)
+    except AttributeError:
+        return None
+    return found if type(found) is str else None
+
+
 def _const_name(source: Source) -> str:
     obj = source.key
-    return getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or f"<{type(obj).__name__}>"
+    return name_of(obj, "__qualname__") or name_of(obj) or f"<{type(obj).__name__}>"
 
 
 _NAMES: dict[str, Any] = {

@@ -119,7 +119,7 @@ def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker 
     if d.complete or hashed in d.deleted:
         return None
     assert d.source is not None
-    if isinstance(hashed, VariableTracker):
+    if issubclass(type(hashed), VariableTracker):
         return _get_by_object(tx, d, hashed)
     if not dict.__contains__(d.value, hashed):
         tx.state.guards.add(d.source, "NOKEY", hashed)

@@ -15,6 +15,7 @@ from .. import _native
 from ..errors import GraphBreak, NotYet, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, handles
+from ..model.source import name_of
 from ..model.value import (
     MISSING,
     NONE,
@@ -104,7 +105,7 @@ class Tensors(TensorLayer):
         if found is not None:
             return found[1]
         kind = _classify(fn)
-        if kind or isinstance(fn, types.BuiltinFunctionType) and isinstance(fn.__self__, types.ModuleType):
+        if kind or type(fn) is types.BuiltinFunctionType and isinstance(fn.__self__, types.ModuleType):
             self._graph_functions[id(fn)] = (fn, kind)  # lives as long as torch or its module; a program's object must not
         return kind
 
@@ -132,7 +133,7 @@ class Tensors(TensorLayer):
         return devices.with_device(tx, fn, args, kwargs)
 
     def is_block(self, value: Any) -> bool:
-        return isinstance(value, torch.nn.Module)
+        return issubclass(type(value), torch.nn.Module)  # which asks the program nothing
 
     def block(self, tx: Any, fn: Any, args: list, kwargs: dict, go: Any) -> VariableTracker:
         return tx.state.blocks.call(tx, fn, args, kwargs, go)
@@ -190,8 +191,8 @@ OVERRIDES: dict[str, Any] = {}  # "call", "method", "attribute": what TENSOR.ove
 
 
 def _classify(fn: Any) -> str:
-    name = getattr(fn, "__name__", None)
-    if not isinstance(name, str):
+    name = name_of(fn)
+    if name is None:
         return ""
     if isinstance(fn, (types.BuiltinFunctionType, torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
         owner = getattr(fn, "__self__", None)
