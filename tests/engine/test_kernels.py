@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import framegraft
+from framegraft.tensor import kernels
 from framegraft.tensor.fake import CaptureMode, to_fake
 
 f32, f64, i64, b8, c64 = torch.float32, torch.float64, torch.int64, torch.bool, torch.complex64
@@ -111,3 +112,27 @@ def test_numbers_that_a_dtype_cannot_hold(fn, backend):
         return seen
 
     assert run(framegraft.compile(main, backend=backend)) == run(main)
+
+
+def refused(fn, *tensors, dynamic=None):
+    """How often a module was called that counts calls, when it gives the error of ``fn``."""
+    module = Counted()
+    with pytest.raises(RuntimeError):
+        framegraft.compile(module, backend="eager", dynamic=dynamic)(fn, *tensors)
+    return module.calls, module.seen.tolist()
+
+
+@pytest.mark.parametrize("n, width, dynamic", [(3, 5, False), (3, 6, True), (20000, 7, False), (2, 300, False)])
+@pytest.mark.parametrize("dtype", [f32, torch.float16, torch.bfloat16])
+def test_matrices_of_any_size(n, width, dynamic, dtype, monkeypatch):
+    monkeypatch.setattr(kernels, "_ANSWERS", {})
+    given = torch.ones(n, width, dtype=dtype), torch.ones(width, width, dtype=f64)
+    assert refused(F.linear, *given, dynamic=dynamic) == (1, [1.0, 1.0])
+
+
+def test_an_operation_that_was_not_asked_is_asked_later(monkeypatch):
+    monkeypatch.setattr(kernels, "_ANSWERS", {})
+    weight = torch.ones(3, dtype=f64)
+    for n in (20000, 3):
+        counted = refused(lambda x, w: F.layer_norm(x, (3,), w), torch.ones(n, 3), weight)
+    assert counted == (1, [1.0, 1.0])

@@ -19,8 +19,9 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 _SYMBOLS = frozenset((torch.SymInt, torch.SymFloat, torch.SymBool))
 _LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max)  # of dtypes: numbers between two of them are alike
-_FEW = 1 << 14  # where there are more elements than this, only pointwise kernels are asked, with sizes of at most _SMALL
+_FEW = 1 << 14  # where there are more elements than this, only kernels that take any sizes are asked, with sizes of at most _SMALL
 _SMALL = 2
+_OF_MATRICES = frozenset(getattr(torch.ops.aten, name).default for name in ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot"))
 _MANY = 1 << 20  # numbers may say how large the result is: above this nothing is asked
 _PRIVATE = ("_", "mkldnn", "mkl", "onednn", "cudnn", "miopen", "fbgemm", "quantized", "sparse")
 _SAFE = ("_softmax", "_log_softmax")
@@ -47,7 +48,9 @@ def check(func: Any, args: tuple, kwargs: dict) -> None:
     known = tuple(key)
     why = _ANSWERS.get(known)
     if why is None:
-        why = _ANSWERS[known] = _ask(func, args, kwargs)
+        why = _ask(func, args, kwargs)
+        if why is not None:
+            _ANSWERS[known] = why
     if why:
         raise RuntimeError(why)
 
@@ -93,19 +96,26 @@ def _describe(values: Iterable[Any], key: list[Any]) -> bool:
     return True
 
 
-def _ask(func: Any, args: tuple, kwargs: dict) -> str:
+def _size(size: Any) -> int:
+    """The size, or that of this call where it differs from call to call."""
+    if type(size) is int:
+        return size
+    return size.node.hint if size.node.has_hint() else _FEW + 1
+
+
+def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
+    """None: not asked, for the sizes that are given, which say nothing of the dtypes."""
     leaves = tree_leaves((args, kwargs))
     fakes = [value for value in leaves if type(value) is FakeTensor]
     if not fakes or math.prod(abs(value) or 1 for value in leaves if type(value) is int) > _MANY:
-        return ""
-    few = all(type(size) is int for fake in fakes for size in fake.shape) and sum(math.prod(fake.shape) for fake in fakes) <= _FEW
-    if not few and torch.Tag.pointwise not in func.tags:  # other kernels may rely on sizes that fit each other
-        return ""
+        return None
+    few = sum(math.prod(map(_size, fake.shape)) for fake in fakes) <= _FEW
+    if not few and torch.Tag.pointwise not in func.tags and func not in _OF_MATRICES:  # other kernels may rely on sizes that fit each other
+        return None
     limit = _FEW if few else _SMALL
 
     def real(fake: FakeTensor) -> torch.Tensor:
-        sizes = [size if type(size) is int and size < limit else limit for size in fake.shape]
-        return torch.zeros(sizes, dtype=fake.dtype, device="cpu")
+        return torch.zeros([min(_size(size), limit) for size in fake.shape], dtype=fake.dtype, device="cpu")
 
     random = torch.get_rng_state()
     with no_dispatch(), torch.no_grad():
