@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 _SYMBOLS = frozenset((torch.SymInt, torch.SymFloat, torch.SymBool))
 _LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max)  # of dtypes: numbers between two of them are alike
-_FEW = 1 << 14  # where there are more elements than this, only kernels that take any sizes are asked, with sizes of at most _SMALL
+_FEW = 1 << 14  # above so many elements, only kernels that take any sizes are asked, with sizes of at most _SMALL
 _SMALL = 2
 _OF_MATRICES = frozenset(getattr(torch.ops.aten, name).default for name in ("mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot"))
 _MANY = 1 << 20  # numbers may say how large the result is: above this nothing is asked
@@ -103,14 +103,21 @@ def _size(size: Any) -> int:
     return size.node.hint if size.node.has_hint() else _FEW + 1
 
 
+def _elements(fake: FakeTensor) -> int:
+    return math.prod(map(_size, fake.shape))
+
+
 def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
     """None: not asked, for the sizes that are given, which say nothing of the dtypes."""
+    any_size = torch.Tag.pointwise in func.tags or func in _OF_MATRICES  # other kernels may rely on sizes that fit each other
+    if not any_size and any(type(value) is FakeTensor and _elements(value) > _FEW for value in args):  # most of them end here
+        return None
     leaves = tree_leaves((args, kwargs))
     fakes = [value for value in leaves if type(value) is FakeTensor]
     if not fakes or math.prod(abs(value) or 1 for value in leaves if type(value) is int) > _MANY:
         return None
-    few = sum(math.prod(map(_size, fake.shape)) for fake in fakes) <= _FEW
-    if not few and torch.Tag.pointwise not in func.tags and func not in _OF_MATRICES:  # other kernels may rely on sizes that fit each other
+    few = sum(map(_elements, fakes)) <= _FEW
+    if not few and not any_size:
         return None
     limit = _FEW if few else _SMALL
 
