@@ -15,6 +15,8 @@ _APART = "a change of an object of which the trace holds the __dict__, too, got 
 
 def none_changed_unseen(state: Any) -> None:
     """Of an object and its namespace, the trace must not have changed the one and looked at the other."""
+    if not state.mutated and not state.class_writes:
+        return
     dicts, proxies = {}, set()
     for value in state.keep_alive:
         tracker = state.by_id.get(id(value))

@@ -118,7 +118,7 @@ class OutputGraph:
     def add_number(self, name: str, source: Source, value: Any, item: Any = None) -> Any:
         """A placeholder for a number, or for the tensor that carries the float ``item``."""
         with self._at_front():
-            node = self.root.placeholder(name, type_expr=torch.Tensor if item is not None else torch.SymInt)
+            node = self._placeholder(name, torch.Tensor if item is not None else torch.SymInt)
         if item is not None:
             fake = to_fake(self.mode, value)
             fake.item_memo = item
@@ -138,7 +138,7 @@ class OutputGraph:
         # Inference tensors count no versions: whether the graph changes one is unknown.
         self._versions.append((fake, -1 if fake.is_inference() else fake._version))
         with self._after_placeholders():
-            node = self.root.placeholder(placeholder_name(source, self._paths), type_expr=torch.Tensor)
+            node = self._placeholder(placeholder_name(source, self._paths), torch.Tensor)
         self._last_placeholder = node
         node.meta["example_value"] = fake
         node.meta["source"] = source.name
@@ -147,6 +147,13 @@ class OutputGraph:
         tracker = TensorVariable(node, fake, type(value), source, value)
         self.inputs.append(tracker)
         return tracker
+
+    def _placeholder(self, name: str, kind: Any) -> torch.fx.Node:
+        """A placeholder whose parameter in the graph's code has the node's own name, which no other one has."""
+        node = self.root.placeholder(name, type_expr=kind)
+        if node.name != name:
+            node.target = node.name
+        return node
 
     def _at_front(self) -> Any:
         first = next(iter(self.root.nodes), None)
@@ -267,6 +274,11 @@ class _Here:
 
 
 _WORDS = re.compile(r"[^\W_]+")
+_MODULE_DICTS = frozenset(("_modules", "_parameters", "_buffers"))  # a program reads module.fc.weight
+
+
+def _in_words(text: str) -> list[str]:
+    return _WORDS.findall(text.lower())
 
 
 def placeholder_name(source: Source, known: dict[Source, str]) -> str:
@@ -279,16 +291,17 @@ def placeholder_name(source: Source, known: dict[Source, str]) -> str:
 
 
 def _words(source: Source, known: dict[Source, str]) -> str:
-    """What is left of the path's name without all but letters and digits."""
+    """What is left of the path's name without all but letters and digits, as a program would write it."""
     words = known.get(source)
     if words is None:
         base = source.base
         if source.access == "KEY" and type(source.key) is str and base is not None and base.base is not None:
             attribute = base.access == "DICT" and source.key.isidentifier()
-            before = _words(base.base if attribute else base, known)
-            words = "_".join(filter(None, (before, *_WORDS.findall(source.key if attribute else repr(source.key)))))
+            words = _words(base.base if attribute else base, known)
+            if not attribute or source.key not in _MODULE_DICTS:
+                words = "_".join(filter(None, (words, *_in_words(source.key if attribute else repr(source.key)))))
         else:
-            words = "_".join(_WORDS.findall(source.name))
+            words = "_".join(_in_words(source.name))
         known[source] = words
     return words
 
