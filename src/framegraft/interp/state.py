@@ -156,6 +156,11 @@ class TraceState:
             broken.reason = "skipped_frame"
         return broken
 
+    def traced(self) -> None:
+        """Let go of what only tracing asks for: the collector, which runs again while the graph is compiled, would walk through it."""
+        self.blocks = None
+        self.by_id.clear()
+
     def release(self) -> None:
         """Let go of the program's objects at once, not when the garbage collector comes by."""
         for namespace in self.namespaces:

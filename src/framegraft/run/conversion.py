@@ -285,6 +285,7 @@ class Conversion:
         if self.search is not None and self.search.could_be_later(interrupted[-1].at):
             return self._probe()
         subclasses.finish(state)
+        state.traced()
         instructions = segment.seal(self._compile_graph)
         if broken is not None:
             broken.settle()
