@@ -239,8 +239,7 @@ class Blocks:
                 if plainly and made.recipe is not None:
                     node = self._copy(made, pairs)
                 else:
-                    self._operate(tx, made, pairs)
-                    node = self.operations[-1].node
+                    node = self._operate(tx, made, pairs)
                 trace = made.node.meta.get("stack_trace")
                 if trace is not None:
                     node.meta["stack_trace"] = callers + trace.removeprefix(block.callers)
@@ -248,12 +247,15 @@ class Blocks:
             self._stop()
         return pairs.new(block.result)
 
-    def _operate(self, tx: Any, made: Operation, pairs: Pairs) -> None:
+    def _operate(self, tx: Any, made: Operation, pairs: Pairs) -> Any:
+        """The node of an operation that is made again."""
+        before = len(self.operations)
         again = run_node(tx, made.kind, made.target, [pairs.new(a) for a in made.args],
                          {k: pairs.new(v) for k, v in made.kwargs.items()})
-        if not alike(made.result, again):
+        if not alike(made.result, again) or len(self.operations) == before:
             self._stop()
         pairs.add(made.result, again)
+        return self.operations[-1].node
 
     def _runs_plainly(self) -> bool:
         """Whether ``run_node`` would do no more than add a node and infer what it gives."""

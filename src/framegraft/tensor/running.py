@@ -142,7 +142,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     before: list[tuple[TensorVariable, tuple]] = []
     raises = _may_raise(target)
     caught = note_errors(state, name, raises)
-    blocks = state.blocks if state.blocks is not None and state.blocks.open else None
+    # A call that has sizes of symbols is no block: looking at them would guard them.
+    blocks = state.blocks if state.blocks is not None and state.blocks.open and state.graph.symbols is None else None
     watch = Watch(state.graph.mode, () if blocks is None else unwrap.by_fake.values())
     try:
         result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
