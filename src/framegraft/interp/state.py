@@ -158,8 +158,7 @@ class TraceState:
 
     def traced(self) -> None:
         """Let go of what only tracing asks for: the collector, which runs again while the graph is compiled, would walk through it."""
-        self.blocks = None
-        self.by_id.clear()
+        del self.blocks, self.by_id  # who asks for them after all is told so
 
     def release(self) -> None:
         """Let go of the program's objects at once, not when the garbage collector comes by."""

@@ -285,6 +285,7 @@ class Conversion:
         if self.search is not None and self.search.could_be_later(interrupted[-1].at):
             return self._probe()
         subclasses.finish(state)
+        _guard_aliases(state)
         state.traced()
         instructions = segment.seal(self._compile_graph)
         if broken is not None:
@@ -416,7 +417,6 @@ class Conversion:
                 runs = later.replaced(replaced, segment.passages.rests)
         self.capture.spent("emit")
         guards = state.guards
-        _guard_aliases(state)
         for keys in guards.keys.values():
             if len(keys) > 1:
                 guards.add(Source("NONE"), "NOALIAS", tuple(keys))
