@@ -1,6 +1,8 @@
 """Names of a graph's inputs: each its own, and the same one in the graph and in its code."""
 
+import copy
 import inspect
+import pickle
 from types import SimpleNamespace as Space
 
 import pytest
@@ -63,3 +65,38 @@ def test_parts_of_modules_have_the_names_that_programs_use(train):
     assert made["L['module']._modules['fc']._parameters['weight']"] == "l_module_fc_weight"
     assert made["L['module']._modules['modules_']._modules['0']._parameters['bias']"] == "l_module_modules_0_bias"
     assert made["L['module']._modules['norm']._buffers['running_mean']"] == "l_module_norm_running_mean"
+
+
+def graph_of(fn, *args):
+    made = []
+    framegraft.reset()
+    framegraft.compile(fn, backend=lambda gm, inputs: made.append((gm, inputs)) or gm.forward)(*args)
+    return made[0]
+
+
+@pytest.mark.parametrize("name", [None, "torch", "device", "for", "a b", "add_1"])
+def test_code_is_what_torch_writes(name):
+    """Also where somebody gives a node a name that is none, or that of another."""
+    fn = names_of_torch_and_python
+    gm, _ = graph_of(fn, *(torch.full((2,), float(n)) for n in range(fn.__code__.co_argcount)))
+    assert type(gm.graph) is not torch.fx.Graph
+    if name is not None:
+        next(n for n in gm.graph.nodes if n.name == "add_3").name = name
+        gm.recompile()
+    assert gm.code == torch.fx.Graph.python_code(gm.graph, "self").src
+    compile(gm.code, "<code>", "exec")
+
+
+def test_graphs_are_copied_pickled_and_changed_as_others():
+    model, x = Layer().eval(), torch.ones(3, 2)
+    expected = model(x)
+    gm, inputs = graph_of(model, x)
+    copies = [copy.deepcopy(gm), copy.copy(gm), torch.fx.GraphModule(gm, copy.deepcopy(gm.graph))]
+    assert {other.code for other in copies} == {gm.code}
+    for other in (*copies, pickle.loads(pickle.dumps(gm))):
+        assert torch.equal(other(*inputs)[0], expected)
+    (*_, output) = gm.graph.nodes
+    with gm.graph.inserting_before(output):
+        output.args = ((gm.graph.call_function(torch.neg, (output.args[0][0],)),),)
+    gm.recompile()
+    assert torch.equal(gm(*inputs)[0], -expected)

@@ -18,6 +18,7 @@ from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
 from ..unheard import Unheard
 from . import devices
+from .code import CapturedGraph
 from .fake import CaptureMode, is_expanded, to_fake
 from .modes import ENTERED, Modes, leave_inference_mode
 from .policy import SymbolInput, fits
@@ -35,7 +36,7 @@ class OutputGraph:
     """The graph, its inputs (tensors' trackers and ``symbols.SymbolInput``) and, once there are any, its symbols."""
 
     def __init__(self, policy: Any = None, config: Any = None) -> None:
-        self.root = torch.fx.Graph()
+        self.root = CapturedGraph()
         self.body: Any = None  # of a function that torch will call, while it is traced: subgraphs.Body
         self.modules: dict[str, torch.fx.GraphModule] = {}  # the graphs of such functions
         self.mode = CaptureMode()
