@@ -55,6 +55,23 @@ class Operation:
     recipe: Any  # how the result follows from the operands' metadata; VIEW; or None
 
 
+class Again:
+    """An operation that was copied: the one that was traced, and what stands for its operands and result. Most are never asked for more."""
+
+    __slots__ = ("graph", "made", "node", "pairs")
+
+    def __init__(self, made: Operation, pairs: Pairs, node: Any, graph: Any) -> None:
+        self.made = made
+        self.pairs = pairs
+        self.node = node
+        self.graph = graph
+
+    def operation(self) -> Operation:
+        made, new = self.made, self.pairs.new
+        return dataclasses.replace(made, args=[new(a) for a in made.args], kwargs={k: new(v) for k, v in made.kwargs.items()},
+                                   result=new(made.result), node=self.node, graph=self.graph)
+
+
 @dataclasses.dataclass(slots=True)
 class Block:
     """A call that was traced: of the module at ``source``, with what was recorded from its start to its end."""
@@ -62,11 +79,15 @@ class Block:
     source: Source
     value: Any
     arguments: list[VariableTracker]
-    operations: list[Operation]
+    recorded: list[Operation | Again]
     result: VariableTracker
     outside: int
     callers: str  # where it was called: its operations' stack traces begin with that
     pattern: Pattern | None = None
+
+    def operations(self) -> list[Operation]:
+        self.recorded = [o.operation() if type(o) is Again else o for o in self.recorded]
+        return self.recorded  # type: ignore[return-value]
 
 
 class Way:
@@ -110,7 +131,7 @@ class Blocks:
     def __init__(self, state: Any, differs: Callable[[], None]) -> None:
         self.state = state
         self.differs = differs
-        self.operations: list[Operation] = []
+        self.operations: list[Operation | Again] = []
         self.open = 0  # calls that may become blocks
         self.known: dict[Any, list[Block]] = {}
         self.failures: dict[Any, int] = {}
@@ -150,12 +171,13 @@ class Blocks:
             result = go()
         finally:
             self.ways.pop()
-        made = self.operations[first:]
+        recorded = self.operations[first:]
+        made = [(o.made if type(o) is Again else o, o.graph) for o in recorded]
         if (not way.taken and state.outside == outside and state.graph is graph and graph.switches == switches
-                and sum(o.nodes for o in made) == graph.call_count - calls
-                and all(o.graph is graph and o.repeats and o.caught_at <= len(state.frames) for o in made) and is_plain(result)):
+                and sum(o.nodes for o, _ in made) == graph.call_count - calls
+                and all(at is graph and o.repeats and o.caught_at <= len(state.frames) for o, at in made) and is_plain(result)):
             known = known[1 - self.MOST_FAILURES:]
-            known.append(Block(fn.source, fn.value, arguments, made, result, outside, self._callers()))
+            known.append(Block(fn.source, fn.value, arguments, recorded, result, outside, self._callers()))
         self.known[key] = known
         return result
 
@@ -235,7 +257,7 @@ class Blocks:
         self._guard(block, pattern, values, fn.source, pairs)
         try:
             callers, plainly = self._callers(), self._runs_plainly()
-            for made in block.operations:
+            for made in block.operations():
                 if plainly and made.recipe is not None:
                     node = self._copy(made, pairs)
                 else:
@@ -281,10 +303,7 @@ class Blocks:
         else:
             result = self._follow(made.recipe, made, made.result, node, pairs)
         if self.open > 1:  # a call around this one may become a block
-            given = [pairs.new(a) for a in made.args]
-            named = {k: pairs.new(v) for k, v in made.kwargs.items()}
-            self.operations.append(Operation(made.kind, made.target, given, named, result, node, graph, made.nodes, made.repeats,
-                                             made.caught_at, made.recipe))
+            self.operations.append(Again(made, pairs, node, graph))
         pairs.add(made.result, result)
         return node
 

@@ -14,7 +14,8 @@ from torch.fx.node import _get_qualified_name
 
 _PLAIN = frozenset((int, bool, float, str, type(None), type(...), torch.dtype, torch.device, torch.layout, torch.memory_format))
 _ANNOTATED = {None: "", torch.Tensor: " : torch.Tensor"}
-_OPERATORS = {name: (text, "") for name, text in magic_methods.items()} | {name: (text, "in place") for name, text in inplace_methods.items()}
+_OPERATORS = {name: (text, in_place) for in_place, texts in (("", magic_methods), ("in place", inplace_methods))
+              for name, text in texts.items()}
 
 
 class CapturedGraph(torch.fx.Graph):

@@ -11,7 +11,6 @@ import contextlib
 import logging
 import sys
 import types
-import weakref
 from typing import Any
 
 import torch
@@ -54,14 +53,15 @@ class CaptureConverter(FakeTensorConverter):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._fakes: dict[int, tuple[Any, Any]] = {}  # id -> weak references to the tensor and to its twin
+        self._fakes: dict[int, Any] = {}  # id of a tensor -> its twin
+        self._kept: list[torch.Tensor] = []  # these tensors
 
     def _get_memo(self, t: torch.Tensor) -> Any:
-        known = self._fakes.get(id(t))
-        return known[1]() if known is not None and known[0]() is t else None
+        return self._fakes.get(id(t))
 
     def set_tensor_memo(self, t: torch.Tensor, v: Any) -> None:
-        self._fakes[id(t)] = weakref.ref(t), weakref.ref(v)
+        self._fakes[id(t)] = v
+        self._kept.append(t)
 
     def from_real_tensor(self, fake_mode: Any, t: torch.Tensor, make_constant: bool = False, *more: Any, **named: Any) -> Any:
         if type(t) is not torch.Tensor or t.layout is not torch.strided or t.requires_grad or t.is_quantized or t.is_inference():
@@ -78,6 +78,7 @@ class CaptureConverter(FakeTensorConverter):
     def forget(self) -> None:
         """Let go of the program's tensors: one that is weakly referenced cannot be swapped (``torch.utils.swap_tensors``)."""
         self._fakes.clear()
+        self._kept.clear()
         self.meta_converter.tensor_memo.clear()
         self.meta_converter.describer.lookup_tensor.clear()
 
@@ -319,12 +320,19 @@ def _unguarded(mode: Any, extents: Any) -> Any:
     return contextlib.nullcontext() if extents is None else mode.shape_env.suppress_guards()
 
 
+def _bytes_of(tensor: torch.Tensor) -> int:
+    """How large the storage is that a tensor with these sizes and strides is made with."""
+    if tensor.is_contiguous():
+        return tensor.nbytes
+    return (sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1) * tensor.itemsize
+
+
 def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: torch.Tensor | None = None) -> Any:
     size, stride = _extents(tensor, extents)
     with no_dispatch(), _unguarded(mode, extents):
         meta = torch.empty_strided(size, stride, dtype=tensor.dtype, device=META)
         real_bytes = tensor.untyped_storage().nbytes()
-        if tensor.storage_offset() or extents is None and meta.untyped_storage().nbytes() != real_bytes:
+        if tensor.storage_offset() or extents is None and real_bytes != _bytes_of(tensor):
             meta.set_(torch.UntypedStorage(real_bytes, device=META), tensor.storage_offset(), size, stride)
         if tensor.is_conj():
             torch._C._set_conj(meta, True)

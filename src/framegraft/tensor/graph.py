@@ -182,8 +182,14 @@ class OutputGraph:
             node.kwargs = kwargs
         return node
 
-    def _is_changed(self, fake: Any, version: int) -> bool:
-        return version < 0 or fake._version != version
+    @staticmethod
+    def _changed(versions: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
+        return [(fake, version) for fake, version in versions if version < 0 or fake._version != version]
+
+    def _touched(self, versions: list[tuple[Any, int]]) -> bool:
+        """Whether one of these was changed, or its memory written to."""
+        written = self.mode.written
+        return bool(self._changed(versions)) or bool(written) and any(f.untyped_storage()._cdata in written for f, _ in versions)
 
     def repeatable(self) -> bool:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
@@ -197,8 +203,7 @@ class OutputGraph:
         return not self._changes_inputs() and all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor))
 
     def _changes_inputs(self) -> bool:
-        written = self.mode.written
-        return any(self._is_changed(*pair) or written and pair[0].untyped_storage()._cdata in written for pair in self._versions)
+        return self._touched(self._versions)
 
     def snapshot(self) -> tuple[list[tuple[Any, int]], int]:
         """The tensors that there are, with their versions, and how many inputs: for ``changed_since``."""
@@ -211,8 +216,7 @@ class OutputGraph:
 
     def changed_since(self, older: tuple[list[tuple[Any, int]], int]) -> bool:
         """Whether an operation has changed a tensor that was there, or came from outside since; ``mode.written`` was empty then."""
-        values, written = [*older[0], *self._versions[older[1] :]], self.mode.written
-        return any(self._is_changed(*pair) or written and pair[0].untyped_storage()._cdata in written for pair in values)
+        return self._touched([*older[0], *self._versions[older[1] :]])
 
     def unrepeatable(self) -> str:
         """Why the graph does not give the same when it runs again on the same inputs; empty if it does."""
@@ -223,10 +227,11 @@ class OutputGraph:
     def changed_inputs(self) -> list[Change]:
         """For each input whether an operation of the graph may change it."""
         kinds: dict[int, Change] = {}
-        for fake, version in self._versions:
-            if self._is_changed(fake, version):
-                hidden = version >= 0 and fake._version - version == self.mode.uncounted.get(id(fake), 0)
-                kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
+        for fake, version in self._changed(self._versions):
+            hidden = version >= 0 and fake._version - version == self.mode.uncounted.get(id(fake), 0)
+            kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
+        if not kinds:
+            return [Change.NONE] * len(self.inputs)
         return [kinds.get(id(t.node.meta["example_value"]), Change.NONE) for t in self.inputs]
 
     def changed_with_gradient(self) -> list[tuple[Source, torch.Tensor]]:
