@@ -11,7 +11,9 @@ What has another effect than operations on tensors, or a result that is not made
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import itertools
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -86,7 +88,7 @@ class Block:
     pattern: Pattern | None = None
 
     def operations(self) -> list[Operation]:
-        self.recorded = [o.operation() if type(o) is Again else o for o in self.recorded]
+        self.recorded = [o.operation() if isinstance(o, Again) else o for o in self.recorded]
         return self.recorded  # type: ignore[return-value]
 
 
@@ -172,7 +174,7 @@ class Blocks:
         finally:
             self.ways.pop()
         recorded = self.operations[first:]
-        made = [(o.made if type(o) is Again else o, o.graph) for o in recorded]
+        made = [(o.made if isinstance(o, Again) else o, o.graph) for o in recorded]
         if (not way.taken and state.outside == outside and state.graph is graph and graph.switches == switches
                 and sum(o.nodes for o, _ in made) == graph.call_count - calls
                 and all(at is graph and o.repeats and o.caught_at <= len(state.frames) for o, at in made) and is_plain(result)):
@@ -256,15 +258,14 @@ class Blocks:
             pairs.add(old, new)
         self._guard(block, pattern, values, fn.source, pairs)
         try:
-            callers, plainly = self._callers(), self._runs_plainly()
-            for made in block.operations():
-                if plainly and made.recipe is not None:
-                    node = self._copy(made, pairs)
-                else:
-                    node = self._operate(tx, made, pairs)
-                trace = made.node.meta.get("stack_trace")
-                if trace is not None:
-                    node.meta["stack_trace"] = callers + trace.removeprefix(block.callers)
+            state, callers, plainly = self.state, self._callers(), self._runs_plainly()
+            for copied, operations in itertools.groupby(block.operations(), lambda made: plainly and made.recipe is not None):
+                with state.graph.propagating() if copied else contextlib.nullcontext():
+                    for made in operations:
+                        node = self._copy(made, pairs) if copied else self._operate(tx, made, pairs)
+                        trace = made.node.meta.get("stack_trace")
+                        if trace is not None:
+                            node.meta["stack_trace"] = callers + trace.removeprefix(block.callers)
         except GraphBreak:
             self._stop()
         return pairs.new(block.result)
@@ -286,7 +287,7 @@ class Blocks:
         return graph.body is None and not graph.leaves and not graph.has_numbers and not floats and not caught_at(self.state)
 
     def _copy(self, made: Operation, pairs: Pairs) -> Any:
-        """The node of an operation whose result is known: its operands have the metadata that the first one's had."""
+        """The node of an operation whose result is known: its operands have the metadata that the first one's had. ``propagating()``."""
         state, graph = self.state, self.state.graph
         other = pairs.nodes.get
         args = torch.fx.map_arg(made.node.args, lambda n: other(n, n))
@@ -297,8 +298,7 @@ class Blocks:
         result: VariableTracker
         if made.recipe is VIEW:
             source: Any = pairs.new(made.args[0])
-            with graph.propagating():
-                fake = node.meta["example_value"] = _VIEWS[made.target](source.fake, *args[1:])
+            fake = node.meta["example_value"] = _VIEWS[made.target](source.fake, *args[1:])
             result = TensorVariable(node, fake, torch.Tensor)
         else:
             result = self._follow(made.recipe, made, made.result, node, pairs)
@@ -327,8 +327,7 @@ class Blocks:
         if grad:
             fake = graph.mode.record(fake, _recorded([pairs.new(a) for a in (*made.args, *made.kwargs.values())]))
         if isinstance(recipe, View):
-            with graph.propagating():
-                fake = fake.view(recipe.shape)
+            fake = fake.view(recipe.shape)
         node.meta["example_value"] = fake
         return TensorVariable(node, fake, torch.Tensor)
 

@@ -148,13 +148,13 @@ class CaptureMode(FakeTensorMode):
         """``fake``, new and of no operation so far, as autograd leaves the result of one that it records for ``operand``.
 
         Autograd does that for an operation which costs it least; who made the result, no rule and no program can ask a fake one.
+        The mode is in force.
         """
         if not (fake.dtype.is_floating_point or fake.dtype.is_complex):
             return fake
         self._answer = fake
         try:
-            with self:
-                return torch.neg(operand)  # type: ignore[return-value]
+            return torch.neg(operand)  # type: ignore[return-value]
         finally:
             self._answer = None
 

@@ -33,7 +33,10 @@ def infer(mode: Any, target: Any, args: list[Any], kwargs: dict) -> Any:
     if recorded is not None and any(isinstance(a, torch.Tensor) and a.is_inference() for a in args):
         return NotImplemented  # autograd may refuse to save it
     made = rule(mode, args, kwargs)
-    return made if recorded is None or made is NotImplemented else mode.record(made, recorded)
+    if recorded is None or made is NotImplemented:
+        return made
+    with mode:
+        return mode.record(made, recorded)
 
 
 def recorded_by(args: list[Any]) -> Any:
