@@ -241,7 +241,7 @@ def _note_exits(state: Any) -> bool:
     return known is None or list(map(id, known)) == list(map(id, exits))
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
-                      AttributeError, OverflowError, torch.jit.Error)
+                      AttributeError, ArithmeticError, torch.jit.Error)
 
 
 def not_propagated(name: str, error: BaseException) -> GraphBreak:

@@ -92,6 +92,8 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
     target = _FUNCTIONS.get(fn)
     if target is None or not all(_is_number(a) for a in args):
         return None
+    if fn in _EXTREMES and any(type(a.value) is bool for a in args):
+        return None  # which of equal ones it is tells whether it is a bool
     args = [a if type(a.value) is not bool else constant(int(a.value)) for a in args]
     values = [a.value for a in args]
     if any(type(v) is torch.SymBool for v in values):

@@ -441,9 +441,9 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
     if name == "__class__":
         return wrap_pinned(tx, obj.cls)
     if name in METADATA:
+        if name == "nbytes" and any(type(n) is not int for n in obj.fake.shape):  # torch's own refuses symbols
+            return symbolic.wrap_value(obj.fake.numel() * obj.fake.itemsize)
         value = getattr(obj.fake, name)
-        if name == "nbytes" and type(value) is not int:
-            return symbolic.wrap_value(value)
         if obj.source is not None and name not in GUARDED_METADATA:
             if obj.value is not None and getattr(obj.value, name) != value:  # changed in the trace, or unknown to fake tensors
                 raise GraphBreak("unsupported_attribute", f"Tensor.{name}")

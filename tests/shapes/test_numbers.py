@@ -1,0 +1,43 @@
+"""Sizes and numbers that change, in places where a program seldom has them."""
+
+import pytest
+import torch
+
+import framegraft
+
+from .test_automatic import matrices, run
+
+
+def test_bytes():
+    def f(x):
+        return x * x.nbytes, x.nbytes, x[:, 1:].nbytes, x.itemsize
+
+    assert run(f, matrices((2, 3), (4, 3), (5, 3), (7, 3))) == [1, 2, 2, 2]
+    framegraft.reset()
+    assert run(f, matrices((2, 3), (4, 5)), dynamic=True) == [1, 1]
+
+
+def test_the_larger_of_numbers_and_truth_values():
+    """max() and min() give the first of equal ones, which may be a bool; torch.sym_max makes it a number."""
+
+    def f(x, n, k):
+        return x + 1, max(n, k), min(n, k), max([k, n]), max(n, x.shape[0], k), n ^ max([k, n])
+
+    x = torch.ones(3)
+    numbers = [(1, 2), (3, 5), (False, -1), (True, 0), (True, 1), (1, True), (0, False), (4, True), (True, 3), (7, -1)]
+    for dynamic in (None, True):
+        framegraft.reset()
+        run(f, [(x, *pair) for pair in numbers], dynamic=dynamic)
+
+
+def test_sizes_that_operations_divide_by():
+    """Fake kernels written in Python divide by zero where eager mode has an error of its own."""
+
+    def shuffled(x, n):
+        return torch.nn.functional.pixel_shuffle(x.reshape(1, -1, 1, 1), n)
+
+    compiled = framegraft.compile(shuffled, backend="eager")
+    for n in (2, 1, 2):
+        assert torch.equal(compiled(torch.ones(12), n), shuffled(torch.ones(12), n))
+    with framegraft.config.patch(raise_internal_errors=True), pytest.raises(RuntimeError, match="positive upscale_factor"):
+        compiled(torch.ones(12), 0)
