@@ -16,6 +16,13 @@ def test_bytes():
     framegraft.reset()
     assert run(f, matrices((2, 3), (4, 5)), dynamic=True) == [1, 1]
 
+    def strided(x, n):
+        return x + n, x.nbytes, x.t().nbytes
+
+    x = torch.ones(4, 6)
+    framegraft.reset()
+    run(strided, [(x, 1), (x[:, :3], 2), (x[:, ::2], 3), (x[1:3], 4), (x.t(), 5), (x[:0], 6)])
+
 
 def test_the_larger_of_numbers_and_truth_values():
     """max() and min() give the first of equal ones, which may be a bool; torch.sym_max makes it a number."""

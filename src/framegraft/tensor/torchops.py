@@ -441,7 +441,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
     if name == "__class__":
         return wrap_pinned(tx, obj.cls)
     if name in METADATA:
-        if name == "nbytes" and any(type(n) is not int for n in obj.fake.shape):  # torch's own refuses symbols
+        if name == "nbytes" and tx.state.graph.symbols is not None:  # torch's own refuses symbols
             return symbolic.wrap_value(obj.fake.numel() * obj.fake.itemsize)
         value = getattr(obj.fake, name)
         if obj.source is not None and name not in GUARDED_METADATA:
