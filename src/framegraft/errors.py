@@ -60,7 +60,14 @@ class InternalError(FramegraftError):
 
 
 class FrameChanged(InternalError):
-    """A guard does not hold on the frame that was captured: the tracer erred, or something changed what it had seen."""
+    """A guard does not hold on the frame that was captured: the tracer erred, or something changed what it had seen.
+
+    ``of_sizes``: the guard computes with sizes or numbers, perhaps with more than 64 bits.
+    """
+
+    def __init__(self, message: str, of_sizes: bool = False) -> None:
+        super().__init__(message)
+        self.of_sizes = of_sizes
 
 
 class DecompileError(FramegraftError):

@@ -48,3 +48,14 @@ def test_sizes_that_operations_divide_by():
         assert torch.equal(compiled(torch.ones(12), n), shuffled(torch.ones(12), n))
     with framegraft.config.patch(raise_internal_errors=True), pytest.raises(RuntimeError, match="positive upscale_factor"):
         compiled(torch.ones(12), 0)
+
+
+def test_guards_whose_numbers_do_not_fit_64_bits():
+    def f(x, n):
+        return x + 1 if n + 3 != x.shape[0] and n * 2 > n else x - 1
+
+    numbers = [(2, 1), (5, 2), (4, (1 << 63) - 1), (3, -(1 << 63)), (6, 3), (7, 1 << 62)]
+    with framegraft.config.patch(raise_internal_errors=True):
+        for dynamic in (None, True):
+            framegraft.reset()
+            run(f, [(torch.ones(k), n) for k, n in numbers], dynamic=dynamic)

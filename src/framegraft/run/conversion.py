@@ -73,6 +73,7 @@ class Conversion:
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
         self.fixed_floats: set[Source] = set()
+        self.fixed_ints = False  # a guard's whole numbers do not fit 64 bits: ints are constants of this capture
         self.changed = ""  # what an attempt had seen, and something changed
         self.repeats = True  # calls of modules that do what an earlier one did are not traced
         self.earlier = [e.info.seen for e in _native.cache_entries(self.code) if e.ctx is ctx]
@@ -105,6 +106,9 @@ class Conversion:
 
     def _note_change(self, changed: FrameChanged) -> None:
         """By another thread, or by the compiler: they are not likely to do so twice. What fails in the same way is the tracer's error."""
+        if changed.of_sizes and not self.fixed_ints:
+            self.fixed_ints = True
+            return
         if self.changed == str(changed) or self.changed and config.raise_internal_errors:
             raise changed
         if self.changed:
@@ -167,6 +171,7 @@ class Conversion:
         for how in self.floats:
             policy.spare_compiler(how)
         policy.fix(self.fixed_floats)
+        policy.specialize_int |= self.fixed_ints
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
         state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
@@ -446,7 +451,8 @@ class Conversion:
             with self.own_devices():
                 failed = program.explain(self.args, self.fn)
             if failed is not None:
-                raise FrameChanged(f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}")
+                what = f"a guard fails on the frame that made it: {info.describe(failed[0])}, found {failed[1]!r:.200}"
+                raise FrameChanged(what, found[failed[0]].check == "SHAPE")
         _native.add_entry(code, entry)
         records.CONVERSIONS[code] += 1
         self.capture.entered(info, len(found))
