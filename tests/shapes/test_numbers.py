@@ -59,3 +59,25 @@ def test_guards_whose_numbers_do_not_fit_64_bits():
         for dynamic in (None, True):
             framegraft.reset()
             run(f, [(torch.ones(k), n) for k, n in numbers], dynamic=dynamic)
+
+
+@pytest.mark.parametrize("of_trace", [False, True])
+@pytest.mark.parametrize("place", [((2, 2), (0, 1)), ((3,), (2,), 1), ((2,), (3,), 0), ((1,), (1,), 7)])
+def test_strides_beyond_the_memory(of_trace, place):
+    """Fake tensors lie anywhere: what the program did before the error must be done."""
+    seen = []
+
+    def f(x):
+        seen.append(1)
+        return (x * 2 if of_trace else x).as_strided(*place) + 1
+
+    def tried(fn, x):
+        try:
+            return fn(x).tolist()
+        except RuntimeError as error:
+            return str(error).splitlines()[0]
+
+    compiled = framegraft.compile(f, backend="eager")
+    for x in (torch.ones(1), torch.ones(4), torch.arange(8.0)):
+        assert tried(compiled, x) == tried(f, x)
+    assert len(seen) == 6

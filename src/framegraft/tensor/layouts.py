@@ -55,6 +55,21 @@ def _viewing(func: Any) -> Any:
     return rule
 
 
+def _strided(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
+    """Of a real tensor, no part lies beyond its memory (ATen's checkInBoundsForStorage); the memory of fake ones grows."""
+    source, sizes, strides, offset = with_defaults(args, (), (), None)
+    known = all(type(n) is int or n.node.has_hint() for n in (*sizes, *strides))  # not sizes that the data decides
+    if known and not kwargs and source.layout is torch.strided and len(sizes) == len(strides) and 0 not in sizes:
+        first = source.storage_offset() if offset is None else offset
+        last = first + sum((n - 1) * stride for n, stride in zip(sizes, strides, strict=True))
+        if 0 < source.untyped_storage().nbytes() < (last + 1) * source.itemsize:  # none: freed by the program, or unknown
+            raise RuntimeError("as_strided beyond the end of the memory")
+    return _as_strided(mode, args, kwargs)
+
+
+_as_strided = _viewing(aten.as_strided.default)
+
+
 def fresh_like(mode: Any, shape: Any, like: FakeTensor) -> FakeTensor:
     return fresh(mode, shape, like.dtype, like.fake_device)
 
@@ -162,11 +177,11 @@ def rules() -> dict[Any, Any]:
     table: dict[Any, Any] = {
         aten.mm.default: _product(2), aten.bmm.default: _product(3), aten.addmm.default: _addmm, aten.clone.default: _clone,
         aten._softmax.default: _softmax, aten._log_softmax.default: _softmax, aten.embedding.default: _embedding,
-        aten.convolution.default: _convolution,
+        aten.convolution.default: _convolution, aten.as_strided.default: _strided,
     }
     views = (aten.view.default, aten._unsafe_view.default, aten._reshape_alias.default, aten.t.default, aten.transpose.int,
              aten.permute.default, aten.expand.default, aten.slice.Tensor, aten.select.int, aten.unsqueeze.default,
-             aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.as_strided.default, aten.alias.default,
+             aten.squeeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.alias.default,
              aten.detach.default, aten.split.Tensor, aten.split_with_sizes.default, aten.unbind.int, aten.diagonal.default,
              aten.unfold.default)
     return table | {func: _viewing(func) for func in views}
