@@ -78,6 +78,6 @@ def test_strides_beyond_the_memory(of_trace, place):
             return str(error).splitlines()[0]
 
     compiled = framegraft.compile(f, backend="eager")
-    for x in (torch.ones(1), torch.ones(4), torch.arange(8.0)):
+    for x in (torch.ones(1), torch.ones(4), torch.arange(8.0), torch.ones(2, 0)):
         assert tried(compiled, x) == tried(f, x)
-    assert len(seen) == 6
+    assert len(seen) == 8

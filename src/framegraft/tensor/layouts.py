@@ -62,7 +62,8 @@ def _strided(mode: Any, args: tuple[Any, ...], kwargs: dict) -> Any:
     if known and not kwargs and source.layout is torch.strided and len(sizes) == len(strides) and 0 not in sizes:
         first = source.storage_offset() if offset is None else offset
         last = first + sum((n - 1) * stride for n, stride in zip(sizes, strides, strict=True))
-        if 0 < source.untyped_storage().nbytes() < (last + 1) * source.itemsize:  # none: freed by the program, or unknown
+        memory = source.untyped_storage().nbytes()
+        if memory < (last + 1) * source.itemsize and (memory or not source.numel()):  # else the program has freed it
             raise RuntimeError("as_strided beyond the end of the memory")
     return _as_strided(mode, args, kwargs)
 
