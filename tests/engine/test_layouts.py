@@ -46,7 +46,7 @@ VIEWS = {
 
 def test_views_are_all_tried():
     tried = set(VIEWS)
-    assert {op for op, rule in layouts.rules().items() if rule.__qualname__.startswith("_viewing")} == tried
+    assert {op for op, rule in layouts.rules().items() if rule.__qualname__.startswith(("_viewing", "_strided"))} == tried
 
 
 @pytest.mark.parametrize("op", VIEWS, ids=str)
@@ -58,7 +58,10 @@ def test_views(op):
             op(source, *args)
         except (RuntimeError, IndexError):
             mode = CaptureMode()
-            assert shapes.infer(mode, op, (to_fake(mode, source), *args), {}) is NotImplemented
+            try:
+                assert shapes.infer(mode, op, (to_fake(mode, source), *args), {}) is NotImplemented
+            except RuntimeError as error:  # the one rule that decides it: torch's own one for fake memory would let it pass
+                assert op is aten.as_strided.default and "beyond the end" in str(error), op
             continue
         answered += compare(op, (source, *args), must=True)
     assert answered
