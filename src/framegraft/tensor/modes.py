@@ -9,6 +9,7 @@ graphs say ``ones([3])`` where they mean ``ones([3], dtype=float64)``, and run u
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -32,6 +33,17 @@ _ASKED = (
     (torch.set_anomaly_enabled, lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())),
     (_C._set_multithreading_enabled, lambda: (_C._is_multithreading_enabled(),)),
 )
+#: What torch.backends.cudnn.flags sets: setter, getter, and what both are told first.
+_CUDNN = (
+    *((getattr(_C, f"_set_cudnn_{name}"), getattr(_C, f"_get_cudnn_{name}"), ())
+      for name in ("enabled", "benchmark", "deterministic", "allow_tf32", "depthwise_kernel") if hasattr(_C, f"_get_cudnn_{name}")),
+    *((_C._cuda_set_cudnn_benchmark_limit, _C._cuda_get_cudnn_benchmark_limit, ())  # builds for CUDA
+      for _ in range(hasattr(_C, "_cuda_get_cudnn_benchmark_limit"))),
+    *((_C._set_fp32_precision_setter, _C._get_fp32_precision_getter, ("cuda", "all"))
+      for _ in range(hasattr(_C, "_get_fp32_precision_getter"))),
+)
+#: Setters that make a value its own that was inherited, also where that is the same.
+_INHERITED = {setter for setter, _, where in _CUDNN if where}
 _autograd: Any = _C._autograd
 
 
@@ -49,11 +61,11 @@ def set_hooks_disabled(message: str | None) -> None:
 
 
 _SETTERS = {torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
-            torch.clear_autocast_cache, set_hooks_disabled, *(setter for setter, _ in (*_SDP, *_ASKED))}
+            torch.clear_autocast_cache, set_hooks_disabled, *(setter for setter, *_ in (*_SDP, *_ASKED, *_CUDNN))}
 
 
 #: Those whose value at frame entry an entry may know only where its trace has set them.
-_UNGUARDED = frozenset((set_hooks_disabled, *(setter for setter, _ in (*_SDP, *_ASKED))))
+_UNGUARDED = frozenset((set_hooks_disabled, *(setter for setter, *_ in (*_SDP, *_ASKED, *_CUDNN))))
 
 
 class Modes:
@@ -75,6 +87,8 @@ class Modes:
             self.values[setter,] = getter()
         for setter, getter in _ASKED:
             self.values[setter,] = getter()
+        for setter, getter, where in _CUDNN:
+            self.values[(setter, *where)] = getter(*where)
         self.values[set_hooks_disabled,] = hooks_disabled()
 
     def restore(self) -> None:
@@ -100,8 +114,8 @@ class Modes:
 
     def changes_since(self, before: Modes) -> list[tuple]:
         """Calls (function, arguments...) that lead from ``before`` to here. Grad mode is always told."""
-        return [(*key, *_arguments(value)) for key, value in self.values.items()
-                if key[0] is torch._C._set_grad_enabled or before.values[key] != value]
+        told = {torch._C._set_grad_enabled, *_INHERITED.intersection(before.touched or ())}
+        return [(*key, *_arguments(value)) for key, value in self.values.items() if key[0] in told or before.values[key] != value]
 
 
 def _arguments(value: Any) -> tuple:
@@ -260,8 +274,6 @@ def _switch(setter: Any, getter: Any) -> None:
 _switch(torch.set_autocast_enabled, torch.is_autocast_enabled)
 _switch(torch.set_autocast_dtype, torch.get_autocast_dtype)
 _switch(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
-for _setter, _getter in _SDP:
-    _switch(_setter, _getter)
 
 
 def _set_asked(setter: Any, getter: Any) -> None:
@@ -272,6 +284,7 @@ def _set_asked(setter: Any, getter: Any) -> None:
             raise GraphBreak("untraceable_call", f"{setter.__name__} with keywords")
         if setter is torch.set_anomaly_enabled and len(values) == 1:
             values = (*values, True)
+        guard_answer(tx, getter, tx.state.graph.modes.values[setter,])
         if getter() != values:
             switch(tx, setter, values)
         return NONE
@@ -312,6 +325,32 @@ def _ask(fn: Any, setter: Any, place: int) -> None:
 _ask(torch.is_anomaly_enabled, torch.set_anomaly_enabled, 0)
 _ask(torch.is_anomaly_check_nan_enabled, torch.set_anomaly_enabled, 1)
 _ask(_C._is_multithreading_enabled, _C._set_multithreading_enabled, 0)
+
+
+def _switch_of_backend(setter: Any, getter: Any, where: tuple = ()) -> None:
+    """Both guard what held at frame entry: a setter, too, for it is left out where it changes nothing."""
+    asked = functools.partial(getter, *where) if where else getter
+
+    @handles(getter)
+    def ask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        if _plain(args, kwargs, getter.__name__) != where:
+            raise GraphBreak("unsupported_context", f"torch._C.{getter.__name__}")
+        guard_answer(tx, asked, tx.state.graph.modes.values[(setter, *where)])
+        return constant(getter(*where))
+
+    @handles(setter)
+    def handler(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        values = _plain(args, kwargs, setter.__name__)
+        if values[:-1] != where:
+            raise GraphBreak("unsupported_context", f"torch._C.{setter.__name__}")
+        guard_answer(tx, asked, tx.state.graph.modes.values[(setter, *where)])
+        if setter in _INHERITED or getter(*where) != values[-1]:
+            switch(tx, setter, values)
+        return NONE
+
+
+for _switched in (*_SDP, *_CUDNN):
+    _switch_of_backend(*_switched)
 
 
 @handles(torch.clear_autocast_cache)

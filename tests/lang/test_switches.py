@@ -1,0 +1,103 @@
+"""Torch's switches that a program sets to what they are already, or that others have changed between two calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import framegraft
+
+C: Any = torch._C
+
+SWITCHES = {
+    "anomaly": (torch.set_anomaly_enabled, torch.is_anomaly_enabled, (False, True)),
+    "multithreading": (C._set_multithreading_enabled, C._is_multithreading_enabled, (True, False)),
+    "math": (C._set_sdp_use_math, C._get_math_sdp_enabled, (True, False)),
+    "flash": (C._set_sdp_use_flash, C._get_flash_sdp_enabled, (True, False)),
+    "cudnn": (C._set_cudnn_enabled, C._get_cudnn_enabled, (True, False)),
+    "benchmark": (C._set_cudnn_benchmark, C._get_cudnn_benchmark, (False, True)),
+    "deterministic": (C._set_cudnn_deterministic, C._get_cudnn_deterministic, (False, True)),
+    "allow_tf32": (C._set_cudnn_allow_tf32, C._get_cudnn_allow_tf32, (True, False)),
+    "depthwise_kernel": (C._set_cudnn_depthwise_kernel, C._get_cudnn_depthwise_kernel, ("auto", "cudnn")),
+    "autocast_cache": (torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, (True, False)),
+    "precision": (lambda value: C._set_fp32_precision_setter("cuda", "all", value),
+                  lambda: C._get_fp32_precision_getter("cuda", "all"), ("none", "ieee")),
+}
+BACKENDS = ["eager", "aot_eager"]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", SWITCHES)
+def test_set_to_what_holds(name: str, backend: str) -> None:
+    """A call that changes nothing in the call that was captured does so in another."""
+    setter, getter, values = SWITCHES[name]
+    held = getter()
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        setter(values[0])
+        return x + 1
+
+    try:
+        compiled = framegraft.optimize(backend)(f)
+        for value in (values[0], values[1], values[0]):
+            setter(value)
+            compiled(torch.ones(2))
+            assert getter() == values[0]
+    finally:
+        setter(held)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", SWITCHES)
+def test_asked(name: str, backend: str) -> None:
+    setter, getter, values = SWITCHES[name]
+    held = getter()
+
+    def f(x: torch.Tensor) -> list:
+        found = [getter()]
+        for value in values:
+            setter(value)
+            found.append(getter())
+        return [x + 1, *found]
+
+    try:
+        compiled = framegraft.optimize(backend)(f)
+        for value in (values[0], values[1], values[0]):
+            setter(value)
+            expected = f(torch.ones(2))[1:]
+            setter(value)
+            assert compiled(torch.ones(2))[1:] == expected
+            assert getter() == values[1]
+    finally:
+        setter(held)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("fails", [False, True], ids=["returns", "raises"])
+def test_flags_of_cudnn(backend: str, fails: bool) -> None:
+    """In one graph; what is set inside holds inside only, also where the block is left by an error."""
+
+    def f(x: torch.Tensor, enabled: bool) -> tuple:
+        try:
+            with torch.backends.cudnn.flags(enabled=enabled, deterministic=True):
+                inside = torch._C._get_cudnn_enabled(), torch._C._get_cudnn_deterministic()
+                y = x + 1
+                if fails:
+                    raise ValueError(inside)
+        except ValueError as error:
+            inside = error.args
+        return y * 2, inside, torch._C._get_cudnn_enabled(), torch._C._get_cudnn_deterministic()
+
+    compiled = framegraft.optimize(backend, nopython=True)(f)
+    held = C._get_cudnn_enabled()
+    try:
+        for outside in (True, False, True):
+            C._set_cudnn_enabled(outside)
+            for enabled in (False, True):
+                got, expected = compiled(torch.ones(2), enabled), f(torch.ones(2), enabled)
+                assert got[0].equal(expected[0]) and got[1:] == expected[1:]
+                assert C._get_cudnn_enabled() == outside
+    finally:
+        C._set_cudnn_enabled(held)
