@@ -125,3 +125,19 @@ def test_indices_that_change_cost_one_more_capture():
     for i in range(2, 8):
         assert compiled(torch.ones(9), np.int64(i)).shape == (i,)
     assert counter.frame_count <= 3
+
+
+def outcome(fn, *args):
+    try:
+        return repr(fn(*args))
+    except Exception as error:
+        return type(error)
+
+
+@pytest.mark.parametrize("operand", [torch.arange(3), torch.tensor([True, False]), torch.ones(2)], ids=["int64", "bool", "float32"])
+def test_bools_as_operands(operand):
+    """torch takes them for floats."""
+    for fn in (lambda x, n: x * n, lambda x, n: n + x, lambda x, n: x.clamp(max=n), lambda x, n: torch.where(x > 0, x, n), lambda x, n: x & n):
+        compiled = framegraft.compile(fn, backend="eager")
+        for n in (np.True_, np.False_, np.True_):
+            assert outcome(compiled, operand, n) == outcome(fn, operand, n)

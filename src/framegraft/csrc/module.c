@@ -12,6 +12,45 @@ static PyObject *generic_getattr(PyObject *self, PyObject *type)
     return PyBool_FromLong(((PyTypeObject *)type)->tp_getattro == PyObject_GenericGetAttr);
 }
 
+/* 1: what the class has under the name __dict__ is C's; 0: it is the program's own; -1: nothing is there. */
+static int shows(PyTypeObject *type, PyObject *name)
+{
+    PyObject *found = _PyType_Lookup(type, name);
+    return found ? Py_IS_TYPE(found, &PyGetSetDescr_Type) || Py_IS_TYPE(found, &PyMemberDescr_Type) : -1;
+}
+
+static PyObject *shows_namespace(PyObject *self, PyObject *obj)
+{
+    PyObject *name = PyUnicode_InternFromString("__dict__");
+    if (!name)
+        return NULL;
+    int shown = shows(Py_TYPE(obj), name);
+    Py_DECREF(name);
+    return PyBool_FromLong(shown != 0);
+}
+
+static PyObject *namespace_of(PyObject *self, PyObject *obj)
+{
+    PyTypeObject *type = Py_TYPE(obj);
+    PyObject *name = PyUnicode_InternFromString("__dict__"), *found = NULL;
+    if (!name)
+        return NULL;
+    if (PyType_Check(obj))
+        found = PyType_Type.tp_getattro(obj, name);
+    else if (type->tp_dictoffset)
+        found = PyObject_GenericGetDict(obj, NULL);
+    else if (shows(type, name) == 1)
+        found = PyObject_GenericGetAttr(obj, name);
+    else
+        found = Py_NewRef(Py_None);
+    Py_DECREF(name);
+    if (!found && PyErr_ExceptionMatches(PyExc_AttributeError)) {
+        PyErr_Clear();
+        found = Py_NewRef(Py_None);
+    }
+    return found;
+}
+
 static PyObject *type_name(PyObject *self, PyObject *type)
 {
     if (!PyType_Check(type)) {
@@ -43,6 +82,8 @@ static PyObject *note_frame(PyObject *self, PyObject *list)
 static PyMethodDef methods[] = {
     {"in_main_interpreter", in_main_interpreter, METH_NOARGS, "Whether it is not a subinterpreter that runs."},
     {"generic_getattr", generic_getattr, METH_O, "Whether a class's own slot for attributes is PyObject_GenericGetAttr."},
+    {"shows_namespace", shows_namespace, METH_O, "Whether __dict__ of an object gives what it keeps its attributes in."},
+    {"namespace_of", namespace_of, METH_O, "The real __dict__, without running code of the program; None where there is none."},
     {"type_name", type_name, METH_O, "A class's name as the interpreter's own errors tell it: some in C with their module."},
     {"calibrate", fg_calibrate, METH_VARARGS, "Field offsets of tensors; see native/calibrate.py."},
     {"set_fallbacks", fg_set_fallbacks, METH_VARARGS, "Python callables that read metadata and state instead."},

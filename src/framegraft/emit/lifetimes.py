@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from .._native import namespace_of
 from ..bytecode.ir import Instruction
 from ..interp.letting_go import tells
 from ..model.value import (
@@ -106,7 +107,7 @@ def _taken_out(tracker: Any) -> list[tuple[Any, Any]]:
     """What the object held, with the tracker of what it holds there now, as far as that is another one."""
     value = getattr(tracker, "value", MISSING)
     if isinstance(tracker, ObjectVariable):
-        held: Any = lookup.namespace_of(value) if value is not MISSING else None
+        held: Any = namespace_of(value) if value is not MISSING else None
         return [(held[name], new) for name, new in tracker.attrs.items() if name in held] if type(held) is dict else []
     if isinstance(tracker, DictVariable) and value is not None:
         changed = [*tracker.deleted, *(key for key, pair in tracker.items.items() if tracker.fetched.get(key) is not pair[1])]

@@ -63,7 +63,7 @@ def complete_exception(made: BaseException, attrs: dict, cause: Any, context: An
         if isinstance(getattr(cls, name, None), types.MemberDescriptorType):
             BaseException.__setattr__(made, name, value)
         else:
-            made.__dict__[name] = value
+            _native.namespace_of(made)[name] = value
     if cause is not MISSING:
         BaseException.__setattr__(made, "__cause__", cause)
     if context is not MISSING:

@@ -6,8 +6,8 @@ import gc
 import types
 from typing import Any
 
+from .._native import namespace_of
 from ..model.value import MISSING, DictVariable
-from ..semantics import lookup
 from .codegen import Unreconstructible
 
 _APART = "a change of an object of which the trace holds the __dict__, too, got from elsewhere"
@@ -25,7 +25,7 @@ def none_changed_unseen(state: Any) -> None:
         elif type(value) is types.MappingProxyType:
             proxies.add(id(gc.get_referents(value)[0]))
     for cls in {cls for written in state.class_writes.values() for cls in written} if proxies else ():
-        if id(gc.get_referents(lookup.namespace_of(cls))[0]) in proxies:
+        if id(gc.get_referents(namespace_of(cls))[0]) in proxies:
             raise Unreconstructible(_APART)
     if not dicts:
         return
@@ -33,6 +33,6 @@ def none_changed_unseen(state: Any) -> None:
     for value in state.keep_alive:
         changed = id(state.by_id.get(id(value))) in state.mutated
         if (changed or any_changed) and type(value) is not dict and not issubclass(type(value), type):
-            found = dicts.get(id(lookup.namespace_of(value)), MISSING)
+            found = dicts.get(id(namespace_of(value)), MISSING)
             if found is True or changed and found is False:
                 raise Unreconstructible(_APART)

@@ -8,7 +8,8 @@ import operator
 import types
 from typing import Any
 
-from ..model.source import GenericGetter, instr
+from .._native import namespace_of
+from ..model.source import instr
 from ..model.value import (
     MISSING,
     BuiltinMethodVariable,
@@ -35,8 +36,6 @@ from ..tensor.modes import ENTERED
 from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
 from .made import complete_exception, new_exception, new_function, new_inference_mode, new_traceback
-
-GENERIC_DICT = GenericGetter("__dict__")
 
 
 def _attributes(cg: Codegen, attrs: dict) -> None:
@@ -170,7 +169,7 @@ def _inference(cg: Codegen, t: InferenceVariable) -> None:
 
 def _namespace(cg: Codegen, t: ObjectVariable, namespace: DictVariable) -> None:
     """Fill the new object's ``__dict__``, which the program may hold, too."""
-    cg.load_object(GENERIC_DICT)
+    cg.load_object(namespace_of)
     cg.op("LOAD_FAST", cg.temps[id(t)])
     cg.call(1)
     cg.store_temp(namespace)

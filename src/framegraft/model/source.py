@@ -56,8 +56,8 @@ class Source(_native.Path):
         return Source("KEY" if type(mapping) is dict else "BASEKEY", key, self)
 
     def namespace(self, obj: Any) -> Source:
-        """The ``__dict__`` of the object at this source, whatever ``__getattribute__`` its class has."""
-        return Source("DICT" if _plain_access(obj) else "BASEDICT", None, self)
+        """The ``__dict__`` of the object at this source, whatever ``__getattribute__`` or ``__dict__`` its class has."""
+        return Source("DICT" if _plain_access(obj) and _native.shows_namespace(obj) else "BASEDICT", None, self)
 
     def attribute(self, obj: Any, name: str) -> Source:
         """An attribute that C code keeps (a slot), whatever ``__getattribute__`` or ``__getattr__`` the class has."""
@@ -155,7 +155,7 @@ _NAMES: dict[str, Any] = {
     "CONST": _const_name,
     "KEY": _key_name,
     "ITEM": lambda s: f"{_base_name(s)}[{s.key}]",
-    "BASEDICT": lambda s: f"object.__getattribute__({_base_name(s)}, '__dict__')",
+    "BASEDICT": lambda s: f"namespace_of({_base_name(s)})",
     "BASEITEM": lambda s: f"{s.key[0].__name__}.__getitem__({_base_name(s)}, {s.key[1]})",
     "BASEKEY": lambda s: f"dict.__getitem__({_base_name(s)}, {s.key!r})",
     "TYPE": lambda s: f"type({_base_name(s)})",
@@ -231,11 +231,12 @@ def _emit_key_at(s: Source, pin: Any) -> list[Instruction]:
 
 
 _MRO: Any = type.__dict__["__mro__"].__get__  # what a metaclass says of the order is left aside
+_NAMESPACE: Any = type.__dict__["__dict__"].__get__
 
 
 def class_attribute(cls: type, name: str) -> Any:
     """Called by transformed code: what a class or a base of it has under a name, with no descriptor or metaclass asked."""
-    return next(base.__dict__[name] for base in _MRO(cls) if name in base.__dict__)
+    return next(_NAMESPACE(base)[name] for base in _MRO(cls) if name in _NAMESPACE(base))
 
 
 def _emit_class_attribute(s: Source, pin: Any) -> list[Instruction]:
@@ -268,7 +269,7 @@ _EMITTERS: dict[str, Any] = {
     "STRIDE": _emit_extent,
     "PROXIED": _emit_pycall,
     "BASEITEM": _emit_base_getitem,
-    "BASEDICT": lambda s, pin: [*pin(_generic_getter("__dict__")), *s.base.emit(pin), instr("CALL", (1, ()))],
+    "BASEDICT": lambda s, pin: [*pin(_native.namespace_of), *s.base.emit(pin), instr("CALL", (1, ()))],
     "BASEKEY": _emit_base_getitem,
     "MAPKEYAT": _emit_key_at,
 }

@@ -123,7 +123,7 @@ def class_value(tx: Any, cls: type, name: str, found: Any) -> VariableTracker:
         return constant(found)
     if isinstance(found, (types.FunctionType, type)) or callable(found):
         return wrap_pinned(tx, found)
-    raw = type(cls) is not type or lookup.is_descriptor(tx, type(found))
+    raw = type(cls) is not type or name in vars(type) or lookup.is_descriptor(tx, type(found))  # ``cls.__name__`` is something else
     return LazyVariable(found, pinned(cls).child("RAWTYPEATTR" if raw else "TYPEATTR", name))
 
 

@@ -38,9 +38,9 @@ def instance_dict_attr(tx: Any, obj: ObjectVariable, name: str) -> Any:
         return MISSING if entry is None else entry
     if obj.value is MISSING:
         return MISSING
-    if not obj.cls.__dictoffset__ and lookup.namespace_of(obj.value) is not None:
+    if not obj.cls.__dictoffset__ and _native.namespace_of(obj.value) is not None:
         raise GraphBreak("unsupported_attribute", f"the attributes of a {obj.cls.__name__}, kept in C")
-    namespace = lookup.namespace_of(obj.value)
+    namespace = _native.namespace_of(obj.value)
     if type(namespace) is not dict:
         return MISSING
     assert obj.source is not None
@@ -188,10 +188,10 @@ def instance_dict(tx: Any, obj: ObjectVariable) -> VariableTracker:
     if obj.value is MISSING:
         namespace = DictVariable({})
     else:
-        if issubclass(type(obj.value), (types.FunctionType, types.ModuleType, type)) or type(lookup.namespace_of(obj.value)) is not dict:
+        if issubclass(type(obj.value), (types.FunctionType, types.ModuleType, type)) or type(_native.namespace_of(obj.value)) is not dict:
             raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
         assert obj.source is not None
-        found = realize(LazyVariable(lookup.namespace_of(obj.value), obj.source.namespace(obj.value)), tx.state)
+        found = realize(LazyVariable(_native.namespace_of(obj.value), obj.source.namespace(obj.value)), tx.state)
         if not isinstance(found, DictVariable) or found.owner is None and id(found) in tx.state.mutated:  # attributes were read without it
             raise GraphBreak("unsupported_attribute", f"the __dict__ of a {obj.cls.__name__}")
         namespace = found

@@ -174,13 +174,3 @@ class Same:
 
     def __call__(self, value: Any) -> bool:
         return len(value) == len(self.value) and all(a is b for a, b in zip(value, self.value, strict=True))
-
-
-def namespace_of(value: Any) -> Any:
-    """The real ``__dict__``, without running code of the program; None where there is none."""
-    if issubclass(type(value), type):
-        return type.__getattribute__(value, "__dict__")
-    try:
-        return object.__getattribute__(value, "__dict__")
-    except AttributeError:
-        return None

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from .._native import type_name
+from .._native import namespace_of, type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR
@@ -161,7 +161,7 @@ def has_instance_dict(obj: ObjectVariable) -> bool:
 
 
 def store_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> None:
-    if obj.namespace is None and obj.value is not MISSING and id(lookup.namespace_of(obj.value)) in tx.state.by_id:
+    if obj.namespace is None and obj.value is not MISSING and id(namespace_of(obj.value)) in tx.state.by_id:
         raise GraphBreak("unsupported_mutation", f"setting {name} of an object whose __dict__ the trace holds")
     if obj.namespace is not None and not instances.is_slot(tx, obj, name):
         calls.operators.containers.dict_set(tx, obj.namespace, constant(name), value)
@@ -209,15 +209,15 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if obj.namespace is not None and name not in obj.attrs:
         calls.operators.containers.dict_delete(tx, obj.namespace, constant(name))
         return
-    if obj.value is not MISSING and obj.source is not None and type(namespace := lookup.namespace_of(obj.value)) is dict:
+    if obj.value is not MISSING and obj.source is not None and type(namespace := namespace_of(obj.value)) is dict:
         source = obj.source.namespace(obj.value).child("KEY", name)
         if name in namespace:
             tx.state.guards.present(source)
         else:
             tx.state.guards.add(source, "ABSENT")
-    if obj.value is MISSING or name not in (lookup.namespace_of(obj.value) or ()):
+    if obj.value is MISSING or name not in (namespace_of(obj.value) or ()):
         del obj.attrs[name]
-    elif obj.cls.__dictoffset__ and type(lookup.namespace_of(obj.value)) is dict:
+    elif obj.cls.__dictoffset__ and type(namespace_of(obj.value)) is dict:
         obj.attrs.pop(name, None)
         entries: Any = instances.instance_dict(tx, obj)  # which knows that what is set again comes last
         calls.operators.containers.dict_delete(tx, entries, constant(name))

@@ -135,7 +135,8 @@ def symbol_of(tracker: ChangingVariable, target: Any) -> SymbolicVariable:
 
 def _check_taken(cls: type, target: Any) -> None:
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
-    if cls.__name__.startswith("float") and name.strip("_") not in _ARITHMETIC or name in _BY_DTYPE:
+    # torch takes numpy.bool_ for a float, or for nothing that it knows: which one its releases and NumPy's decide.
+    if cls.__name__.startswith("bool") or cls.__name__.startswith("float") and name.strip("_") not in _ARITHMETIC or name in _BY_DTYPE:
         raise GraphBreak("numpy_call", f"a {cls.__name__} as an argument of {name}")
 
 
