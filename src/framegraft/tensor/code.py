@@ -12,6 +12,8 @@ from torch.fx.graph import CodeGen, PythonCode, _illegal_names, _is_from_torch, 
 from torch.fx.immutable_collections import immutable_list
 from torch.fx.node import _get_qualified_name
 
+from .bound import bound_torch
+
 _PLAIN = frozenset((int, bool, float, str, type(None), type(...), torch.dtype, torch.device, torch.layout, torch.memory_format))
 _ANNOTATED = {None: "", torch.Tensor: " : torch.Tensor"}
 _OPERATORS = {name: (text, in_place) for in_place, texts in (("", magic_methods), ("in place", inplace_methods))
@@ -29,7 +31,17 @@ class CapturedGraph(torch.fx.Graph):
                 return _written(list(self.nodes))
             except _Unusual:
                 pass
-        return super().python_code(root_module, **how)
+        written = super().python_code(root_module, **how)
+        return dataclasses.replace(written, globals=_bound(written.globals, self._targets_of_torch()))
+
+    def _targets_of_torch(self) -> dict[Any, str]:
+        targets = {node.target for node in self.nodes if node.op == "call_function"}
+        return {target: _named(target) for target in targets if _is_from_torch(target)}
+
+
+def _bound(scope: dict[str, Any], functions: dict[Any, str]) -> dict[str, Any]:
+    """The globals of a graph's code that calls these functions of torch by their names."""
+    return {**scope, "torch": bound_torch(functions)}
 
 
 class _Unusual(Exception):
@@ -78,8 +90,9 @@ def _written(nodes: list[torch.fx.Node]) -> PythonCode:
     empty = _empty()
     head, _, _ = empty.src.partition("def forward")
     body = "\n    ".join((*lines, ""))
-    return dataclasses.replace(empty, src=f"{head}def forward({', '.join(parameters)}):\n    {body}", globals=dict(empty.globals),
-                               _lineno_map=places)
+    named = {target: text for target, (text, operator) in functions.items() if operator is None}
+    return dataclasses.replace(empty, src=f"{head}def forward({', '.join(parameters)}):\n    {body}",
+                               globals=_bound(empty.globals, named), _lineno_map=places)
 
 
 def _last_uses(nodes: list[torch.fx.Node]) -> dict[torch.fx.Node, list[str]]:
@@ -114,7 +127,16 @@ def _called(target: Any) -> tuple[str, str | None]:
         return _OPERATORS[target.__name__]
     if not _is_from_torch(target):
         raise _Unusual
-    return _get_qualified_name(target), None
+    return _named(target), None
+
+
+def _named(target: Any) -> str:
+    """As torch's writer names it, also where its place is taken."""
+    try:
+        return _get_qualified_name(target)
+    except RuntimeError:  # torch has not found it
+        owner = getattr(target, "__objclass__", None)
+        return f"torch.Tensor.{target.__name__}" if owner is not None else f"torch.{target.__name__}"
 
 
 def _arguments(args: tuple, kwargs: dict[str, Any]) -> str:
