@@ -1,5 +1,8 @@
 """Sizes and numbers that change, in places where a program seldom has them."""
 
+import itertools
+import math
+
 import pytest
 import torch
 
@@ -81,3 +84,60 @@ def test_strides_beyond_the_memory(of_trace, place):
     for x in (torch.ones(1), torch.ones(4), torch.arange(8.0), torch.ones(2, 0)):
         assert tried(compiled, x) == tried(f, x)
     assert len(seen) == 8
+
+
+NAN, OTHER_NAN, INF = float("nan"), float("nan"), float("inf")
+COMPARISONS = {
+    "equal to itself": lambda x, v, w: x + 1 if v == v else x - 1,
+    "not equal to itself": lambda x, v, w: x + 1 if v != v else x - 1,
+    "not less than itself": lambda x, v, w: x + 1 if v >= v and w <= w else x - 1,
+    "neither": lambda x, v, w: x + 1 if v < w else x + 2 if v > w else x + 3 if v == w else x + 4,
+    "one or the other": lambda x, v, w: x + 1 if v < w else x + 2 if v >= w else x + 3,
+    "sides of zero": lambda x, v, w: x + 1 if v < 0 else x + 2 if v >= 0 else x + 3,
+    "computed": lambda x, v, w: x + 1 if v - w == v - w else x + 2 if v * w != v * w else x - 1,
+    "no number": lambda x, v, w: x + 1 if math.isnan(v) else x + 2 if math.isfinite(v - w) else x - 1,
+    "infinite": lambda x, v, w: x + 1 if v == INF else x + 2 if w > -INF else x - 1,
+    "larger": lambda x, v, w: (x + max(v, w), x * min(v, w), x.clamp(min=v)),
+    "items": lambda x, v, w: (x + 1, (v, w) == (w, v), [v] == [w], v in (w, 1.0), [v, w].index(w), [v, w].count(v), v is w),
+    "keys": lambda x, v, w: (x + 1, {v: 1}.get(w), len({v, w}), hash(v) == hash(w), hash((v, 1)) == hash((w, 1))),
+    "results": lambda x, v, w: (x * v, v < w, v == w, v != w, v <= v),
+}
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("fn", COMPARISONS.values(), ids=COMPARISONS)
+def test_comparisons_of_what_is_no_number(fn, dynamic):
+    """A float that was a number in one call is a nan in another: it is not equal to itself."""
+    x = torch.arange(3.0)
+    values = (1.0, 2.0, NAN, OTHER_NAN, INF, -INF, 0.0, -0.0)
+    pairs = list(itertools.product(values, values))
+    with framegraft.config.patch(raise_internal_errors=True, cache_size_limit=100):
+        for first in ((3.0, 4.0), (2.0, 0.5), (-1.5, -2.5), (4.0, NAN)):
+            framegraft.reset()
+            compiled = framegraft.compile(fn, backend="eager", dynamic=dynamic)
+            for pair in (first, (5.0, 7.0), (5.0, 6.0), (-2.0, 6.0), *pairs, *pairs[::-1]):
+                assert repr(compiled(x, *pair)) == repr(fn(x, *pair)), pair
+
+
+def test_comparisons_of_what_the_data_says():
+    def itself(x):
+        u = x[0].item()
+        return x + 1 if u == u else x - 1
+
+    def checked(x):
+        u = x.sum().item()
+        torch._check(u < INF)
+        return x * u
+
+    with framegraft.config.patch(capture_scalar_outputs=True, raise_internal_errors=True):
+        for fn in (itself, checked):
+            compiled = framegraft.compile(fn, backend="eager")
+            for value in (1.0, NAN, 2.0, NAN, -INF):
+                x = torch.full((2,), value)
+                try:
+                    expected = repr(fn(x))
+                except RuntimeError:
+                    with pytest.raises(RuntimeError):
+                        compiled(x)
+                else:
+                    assert repr(compiled(x)) == expected, value

@@ -333,10 +333,12 @@ def handle_repr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     args = [specialised(a) for a in args]
     if type(args[0]) is ConstantVariable:
+        if hashed.is_nan(args[0].value):
+            raise GraphBreak("introspection", "hash() of a nan, which is its object's")
         return folding.fold(hash, args)
     if isinstance(args[0], (TupleVariable, SetVariable)):
         key = hashed.hash_key(tx, args[0]) if isinstance(args[0], TupleVariable) or args[0].cls is frozenset else None
-        if key is not None and hashed.has_steady_hash(key):
+        if key is not None and hashed.has_steady_hash(key) and not hashed.holds_nan(key):
             return constant(hash(key))
     if isinstance(args[0], ObjectVariable) and args[0].payload is None:
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")

@@ -45,6 +45,11 @@ def is_nan(value: Any) -> bool:
     return isinstance(value, (float, complex)) and value != value
 
 
+def holds_nan(key: Any) -> bool:
+    """Whether what ``hash_key`` gave is or has a nan somewhere."""
+    return any(map(holds_nan, key)) if type(key) in (tuple, frozenset) else is_nan(key)
+
+
 def pin_nan(tx: Any, tracker: ConstantVariable) -> None:
     """Guards a number that is not equal to itself by its identity, where it comes from outside."""
     if tracker.source is not None and is_nan(tracker.value):

@@ -34,6 +34,10 @@ _SWAPPED: dict[Any, str] = {sympy.Gt: "LT", sympy.Ge: "LE", sympy.StrictGreaterT
 _LARGEST = (1 << 63) - 1
 
 
+class IsFinite(sympy.Function):
+    """Whether a float is finite, which it may not be whatever sympy knows of real numbers."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """A number that a guard reads: an int (or float) at ``source``, or a size or stride of the tensor there."""
@@ -106,6 +110,9 @@ class _Printer(PythonPrinter):
 
     def _print_Float(self, expr: Any) -> str:
         return repr(float(expr))
+
+    def _print_IsFinite(self, expr: Any) -> str:
+        return f"math.isfinite({self.doprint(expr.args[0])})"
 
     def _recipe(self, fn: Any, target: Any, args: list) -> str:
         exprs = [raw_expression(a.value) if isinstance(a, SymbolicVariable) else a.value for a in args]

@@ -84,8 +84,8 @@ class Policy:
             if old is not None and type(old) is tuple and old[0] is type(value) and (old[1] is ANY or old[1] != value):
                 wanted = True
         fixed = source in self._fixed or any(before.get(name) == (float, FIXED) for before in self.earlier)
-        if not integer and (fixed or value == 0 or math.isnan(value)):
-            wanted = False  # zeros have a sign, nans an identity
+        if not integer and (fixed or not fits(value)):
+            wanted = False
         wanted = wanted and not (self.specialize_int if integer else self.specialize_float)
         self.seen[name] = (type(value), FIXED if fixed else ANY if wanted else value)
         return wanted
@@ -123,7 +123,9 @@ class SymbolInput:
 
 
 def fits(value: Any) -> bool:
-    """Whether a Python number can be a symbol; a guard that asks for the zero of floats could not tell 0.0 from -0.0."""
+    """Whether a Python number can be a symbol. Zeros have a sign, which guards do not see; ShapeEnv's symbols are real numbers,
+    which nan and the infinities are not.
+    """
     return INT64[0] <= value <= INT64[1] if type(value) is int else math.isfinite(value) and value != 0.0
 
 

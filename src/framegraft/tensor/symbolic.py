@@ -30,6 +30,7 @@ _INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.i
             operator.ipow: operator.pow, operator.ilshift: operator.lshift, operator.irshift: operator.rshift,
             operator.iand: operator.and_, operator.ior: operator.or_, operator.ixor: operator.xor}
 _SHIFTS = frozenset((operator.lshift, operator.rshift))
+_COMPARISONS = frozenset((operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne))
 _BITS = _SHIFTS | {operator.and_, operator.or_, operator.xor}
 _DIVISIONS = frozenset((operator.truediv, operator.floordiv, operator.mod))
 _EXACT = 2.0 ** 53  # floats up to here are whole numbers that fit; nan and the infinities, which have none, lie outside
@@ -41,7 +42,7 @@ _EXTREMES: dict[Any, Any] = {builtins.min: torch.sym_min, builtins.max: torch.sy
 _FUNCTIONS: dict[Any, Any] = {
     **{fn: fn for fn in (operator.add, operator.sub, operator.mul, operator.neg, operator.pos, operator.pow, builtins.abs,
                          builtins.round, math.floor, math.ceil, math.trunc, *_DIVISIONS, *_BITS)},
-    **{fn: fn for fn in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne)},
+    **{fn: fn for fn in _COMPARISONS},
     builtins.int: torch.sym_int, builtins.float: torch.sym_float, **_EXTREMES,
     **{getattr(math, name): getattr(torch, f"_sym_{name}") for name in ("sqrt", "cos", "sin", "tan", "atan", "tanh", "log2")},
 }
@@ -105,6 +106,8 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
         if fn in _EXTREMES:
             return None if floats or len(values) < 2 else _result(functools.reduce(target, values), None)
         result = target(*values)
+        if fn in _COMPARISONS:
+            symbols.compared(values, result)
         opaque = floats or type(result) is torch.SymFloat or fn in _BITS or fn is operator.pow and type(values[1]) is not int
         if opaque and CLASSES.get(type(result)) in (int, float):
             return symbols.derived_number(fn, target, args, result)

@@ -28,11 +28,11 @@ from torch.utils._sympy.numbers import int_oo
 from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
 from torch.utils._sympy.value_ranges import ValueRanges
 
-from ..errors import ConstraintViolation
+from ..errors import ConstraintViolation, GraphBreak
 from ..model.source import Source
 from ..model.value import ConstantVariable, SymbolicVariable
 from ..native.private import hints, note_unbacked_input, source_field
-from .expressions import NUMBER, SIZE, STRIDE, ShapeExpression, Slot, python_function
+from .expressions import NUMBER, SIZE, STRIDE, IsFinite, ShapeExpression, Slot, python_function
 from .policy import fits
 from .symbolic import CLASSES, raw_expression
 
@@ -114,6 +114,7 @@ class Symbols:
         self.relations: dict[sympy.Symbol, tuple] = {}  # of strides: slot, what it is, the user's line
         self.strict: set = set()  # sizes that the user marked: one particular value is an error
         self.carried: set = set()  # floats that are inputs of the graph
+        self.finite: dict[sympy.Symbol, str] = {}  # floats that have been compared -> the user's line
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
         self._causes: dict[Any, str] = {}
         self._where = where
@@ -210,6 +211,20 @@ class Symbols:
         self.derived[symbol] = tracker
         self._causes[symbol] = self._where()
         return tracker
+
+    def compared(self, values: list, result: Any) -> None:
+        """Floats have been compared: for ShapeEnv they are real numbers, equal to themselves and less than infinity. Guarded, and
+        where data decides, for which there is no guard, its answer does not count.
+        """
+        for value in values:
+            if type(value) is not torch.SymFloat:
+                continue
+            if self.is_unbacked(value):
+                if type(result) is bool or raw_expression(result).is_Atom:
+                    raise GraphBreak("data_dependent_branch", "a comparison of a float that the data decides, which may be nan or infinite")
+                continue
+            for symbol in raw_expression(value).free_symbols - self.finite.keys():
+                self.finite[symbol] = self._where()
 
     def hint(self, tracker: Any) -> Any:
         """A number's value in this call."""
@@ -386,6 +401,7 @@ class Symbols:
                     continue
                 found.append((sympy.Le(bound, symbol, evaluate=False) if low else sympy.Le(symbol, bound, evaluate=False), cause))
         found += [(g.expr, cause) for g, cause in zip(self._guards, self._guards.causes, strict=True)]
+        found += [(IsFinite(s), cause) for s, cause in self.finite.items() if not self.env.replace(s).is_number]
         made: dict[Any, tuple[ShapeExpression, str]] = {}
         for expr, cause in found:
             for part in expr.args if isinstance(expr, sympy.And) else (expr,):
