@@ -27,6 +27,8 @@ class TensorLayer:
     get_attr: Any = None
     set_attr: Any = None
     call_method: Any = None
+    #: (tx, tensor, *names): a break where the program has put something else under these names into the tensor's class
+    check_class: Any = None
     #: (tx, tensor, memo) -> a copy by the copy module: a shallow one where memo is None
     duplicate: Any = None
     truth: Any = None

@@ -64,6 +64,7 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
         given = TENSOR.overridden(tx, iter, [obj], {}) if tx.state.overriding else None
         if given is not None:
             return given
+        TENSOR.check_class(tx, obj, "__iter__")
         return IteratorVariable(TENSOR.call_method(tx, obj, "unbind", [constant(0)], {}).items, None, type(iter(())))
     if isinstance(obj, (ListVariable, TupleVariable)):
         # A list may change while it is iterated: share the items, don't copy them.

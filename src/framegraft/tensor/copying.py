@@ -12,6 +12,7 @@ from ..model.dispatch import TENSOR
 from ..model.value import TensorVariable, VariableTracker
 from ..native.private import is_dense
 from ..semantics import attributes
+from . import special
 from .fake import FakeTensor
 from .running import run_node
 
@@ -35,6 +36,7 @@ def _fills(tensor: torch.Tensor) -> bool:
 
 def duplicate(tx: Any, obj: TensorVariable, memo: dict | None) -> VariableTracker:
     """A copy of a plain tensor; where ``memo`` is None, another tensor with the same memory."""
+    special.check(tx, obj, "__copy__" if memo is None else "__deepcopy__", "__reduce_ex__")
     fake = obj.fake
     if (obj.cls is not torch.Tensor or type(fake) is not FakeTensor or obj.attrs or fake.requires_grad or fake.device.type == "meta"
             or fake.is_conj() or fake.is_neg() or torch.is_inference_mode_enabled() or fake.is_inference()

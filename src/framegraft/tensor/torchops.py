@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
-from . import devices, leaves, numpy, subclasses, symbolic
+from . import devices, leaves, numpy, special, subclasses, symbolic
 from .fake import FakeTensor
 from .modes import guard_answer
 from .policy import INT64
@@ -127,6 +127,7 @@ class Tensors(TensorLayer):
             given = OVERRIDES["call"](tx, fn, args, kwargs)
             if given is not None:
                 return given
+        special.check_operands(tx, fn, args)
         return call_torch(tx, fn, args, kwargs)
 
     def with_device(self, tx: Any, fn: Any, args: list, kwargs: dict) -> dict:
@@ -153,6 +154,7 @@ class Tensors(TensorLayer):
         return tensor_attr(tx, obj, name)
 
     def set_attr(self, tx: Any, obj: TensorVariable, name: str, value: VariableTracker) -> None:
+        special.check(tx, obj, "__setattr__")
         tx.state.outside += 1
         if tx.state.overriding and name in subclasses.NAMES and (subclasses.is_live(obj.cls) or tx.state.function_modes):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a {obj.cls.__name__}")
@@ -440,7 +442,9 @@ REWRITTEN: dict[str, Any] = {}  # method -> (tx, name, [self, ...], kwargs) -> (
 def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
     if name == "__class__":
         return wrap_pinned(tx, obj.cls)
+    special.check(tx, obj, "__getattribute__")
     if name in METADATA:
+        special.check(tx, obj, name)
         if name == "nbytes" and tx.state.graph.symbols is not None:  # torch's own refuses symbols
             return symbolic.wrap_value(obj.fake.numel() * obj.fake.itemsize)
         value = getattr(obj.fake, name)
@@ -453,6 +457,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
     if on_class is MISSING:
         found = subclasses.instance_attribute(tx, obj, name)
         if found is None:
+            special.check(tx, obj, "__getattr__")
             raise lookup.attribute_error(obj, name)
         return found
     found = subclasses.own_attribute(tx, obj, name, on_class)
