@@ -6,6 +6,7 @@ import ast
 import keyword
 import operator
 import types
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -140,7 +141,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before: list[tuple[TensorVariable, tuple]] = []
-    raises = _may_raise(target)
+    raises = may_raise(name, unwrap.by_fake.values())
     caught = note_errors(state, name, raises)
     # A call that has sizes of symbols is no block: looking at them would guard them.
     blocks = state.blocks if state.blocks is not None and state.blocks.open and state.graph.symbols is None else None
@@ -258,11 +259,23 @@ _RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gathe
                       "index_fill_", "index_put", "index_put_", "embedding", "embedding_bag", "take", "take_along_dim",
                       "cross_entropy", "nll_loss", "one_hot", "bincount", "repeat_interleave", "multinomial", "bernoulli",
                       "binary_cross_entropy", "floor_divide", "floordiv", "remainder", "mod", "inverse", "cholesky", "inv",
-                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "_assert_async", "normal", "searchsorted", "bucketize"))
+                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "_assert_async", "normal", "searchsorted", "bucketize",
+                      "quantile", "nanquantile", "poisson", "put", "put_", "celu", "celu_", "mvlgamma", "mvlgamma_",
+                      "slice_scatter", "diagonal_scatter"))
 
 
-def _may_raise(target: Any) -> bool:
-    return (target if isinstance(target, str) else getattr(target, "__name__", "")) in _RAISING
+# Those that do for tensors of whole numbers, and those whose rules let pass what kernels refuse for a tensor without elements.
+_RAISING_OF_INTEGERS = frozenset(("fmod", "fmod_", "remainder_", "floor_divide_", "pow", "pow_", "__pow__", "__rpow__", "__ipow__", "ipow"))
+_RAISING_OF_NOTHING = frozenset(("max", "min", "sort", "argsort", "roll"))
+
+
+def may_raise(name: str, tensors: Iterable[TensorVariable]) -> bool:
+    """Whether an operation that its rule lets pass may raise when the graph runs."""
+    if name in _RAISING:
+        return True
+    if name in _RAISING_OF_INTEGERS:
+        return not any(t.fake.is_floating_point() or t.fake.is_complex() for t in tensors)
+    return name in _RAISING_OF_NOTHING and any(type(n) is int and n == 0 for t in tensors for n in t.fake.shape)
 
 
 def caught_at(state: Any) -> int:
