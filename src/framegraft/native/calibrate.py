@@ -160,13 +160,14 @@ def _find() -> tuple[int, ...] | None:
         return None
 
 
+# Functions of torch, no operators: a program may have put methods of its own on torch.Tensor by now.
 def _offsets() -> tuple[int, ...]:
     probe = torch.empty(2, 3)
     cdata = _only([o for o in range(16, 64, _WORD) if _read(ctypes.c_uint64, id(probe) + o) == probe._cdata])
     shapes = ((), (7,), (2, 3), (4, 5, 6), (2, 3, 4, 5), (3, 1, 2, 2, 5))
     probes = [torch.empty(s, dtype=d) for s in shapes for d in _SCALAR_TYPES]
     probes += [torch.empty(3, 11, device="meta", dtype=d) for d in _SCALAR_TYPES]
-    probes += [torch.empty(5, 9).t(), torch.empty(6, 7, 8)[:, ::2], torch.empty(13).expand(4, 13)]
+    probes += [torch.empty(5, 9).t(), torch.empty(6, 7, 8).as_strided((6, 4, 8), (56, 16, 1)), torch.empty(13).expand(4, 13)]
 
     def where(kind: Any, value: Any, step: int = _WORD) -> list[int]:
         return [o for o in range(0, _IMPL_SIZE, step) if all(_read(kind, p._cdata + o) == value(p) for p in probes)]
@@ -190,7 +191,7 @@ def _offsets() -> tuple[int, ...]:
     mixed = [torch.empty(2, 3) for _ in range(24)]
     leaves, plain = [x.requires_grad_() for x in mixed[::3]], mixed[1::3] + mixed[2::3]
     plain += [x.detach() for x in leaves]
-    with_meta = leaves + [x * 2 for x in leaves]
+    with_meta = leaves + [torch.mul(x, 2) for x in leaves]
     meta = _only([
         o for o in range(0, _IMPL_SIZE, _WORD)
         if all(_read(ctypes.c_uint64, x._cdata + o) == 0 for x in plain)
@@ -209,7 +210,7 @@ def _offsets() -> tuple[int, ...]:
 
     # Word by word, and no further than to the flag: how large the record is nobody tells.
     flag = _only(next(filter(None, map(flags, range(0, 256, _WORD))), []))
-    results = [x * 2 for x in leaves]
+    results = [torch.mul(x, 2) for x in leaves]
     inner = [_read(ctypes.c_uint64, x._cdata + meta) for x in results]
     grad_fn = [
         o for o in range(0, flag, _WORD)
@@ -217,7 +218,7 @@ def _offsets() -> tuple[int, ...]:
     ]
     if not grad_fn:
         raise LookupError
-    views = [x[0] for x in plain]
+    views = [torch.select(x, 0, 0) for x in plain]
     of_views = [_read(ctypes.c_uint64, x._cdata + meta) for x in views]
     plain_meta = _class_word(metas + inner, of_views)
     return (cdata, keys, dtype, device, ndim, meta, flag, grad_fn[0], _INLINE_DIMS, plain_meta)
@@ -240,7 +241,7 @@ def _verified() -> bool:
             made.append(t.transpose(0, -1) if dims > 1 else t)
             if dtype.is_floating_point:
                 leaf = torch.empty(t.shape, dtype=dtype, requires_grad=True)
-                made += [leaf, leaf * 2, leaf.detach(), torch.nn.Parameter(leaf.detach(), requires_grad=dims % 2 == 0)]
+                made += [leaf, torch.mul(leaf, 2), leaf.detach(), torch.nn.Parameter(leaf.detach(), requires_grad=dims % 2 == 0)]
     for t in made:
         keys, dtype, _device, grad, sizes, strides = _native.tensor_info(t)
         facts = (torch._C._dispatch_keys(t).raw_repr(), _SCALAR_TYPES[t.dtype], t.requires_grad, tuple(t.shape), t.stride())
