@@ -140,3 +140,27 @@ def test_modules_built_and_used_under_the_hook():
     assert counter.frame_count
     for fn in (torch.nn.Module.__setattr__, torch.nn.Module.__init__, torch.nn.Linear.__init__):
         assert not framegraft._debug_get_cache_entry_list(fn)
+
+
+def sized(v):
+    return (v + v.shape[0]).sin() if v.shape[0] > 2 else v
+
+
+@pytest.mark.parametrize("before", [False, True], ids=["first call", "captured before"])
+def test_torch_jit_trace_records_the_function(before):
+    """Its trace is that of the function itself, to the last node."""
+    compiled = ours(sized)
+    if before:
+        check(compiled, sized)
+    expected = torch.jit.trace(sized, (X,))
+    traced = torch.jit.trace(compiled, (X,))
+    assert traced.code == expected.code
+    assert torch.equal(traced(X[:4]), expected(X[:4]))
+    check(compiled, sized)
+
+
+def test_torch_jit_trace_of_a_module():
+    layer = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.ReLU())
+    compiled = ours(layer)
+    check(compiled, layer)
+    assert torch.equal(torch.jit.trace(compiled, (X,))(X), layer(X))

@@ -7,6 +7,8 @@ import types
 import warnings
 from typing import Any
 
+import torch
+
 from .. import _native, config, log
 from ..bytecode.code import qualified_name
 from ..emit.resume import raising_code
@@ -87,6 +89,8 @@ _lock = threading.RLock()
 @roomy
 def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     """A new cache entry for calling ``fn`` with its flat parameters ``args``, None to run ``fn`` as it is."""
+    if torch._C._get_tracing_state() is not None:
+        return None  # torch.jit.trace writes down each operation, those of a capture too, and sizes are tensors to it
     if not _lock.acquire(blocking=False):
         _lock.acquire()
         found = _made_meanwhile(ctx, fn, args)
