@@ -2,6 +2,7 @@
 
 import builtins
 import contextlib
+import gc
 import pathlib
 import random
 
@@ -65,6 +66,14 @@ def decompiled(mode):
     differential.COUNT_GRAPHS = mode == "transformed"  # resume functions run without graphs else
     with swapping(mode):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_heap():
+    """Collections that the tests ask for walk through what the module made: what was there before it waits for the next module's."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
