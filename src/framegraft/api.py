@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import types
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -148,60 +149,48 @@ def _compile_object(ctx: Context, fn: Any) -> Any:
 
 
 class OptimizedModule(torch.nn.Module):
-    """A compiled ``nn.Module``: calls are captured; state, attributes and modes are the original module's."""
+    """A compiled ``nn.Module``: calls are captured; all else is the original module's (``_orig_mod``).
+
+    Parameters, buffers and submodules have the names that they have there, also in a module that this one is a part of: a ``state_dict``
+    is the same with and without compiling. Methods of ``nn.Module`` are called on the original, whose class may have its own.
+    """
 
     _orig_mod: torch.nn.Module
 
     def __init__(self, module: torch.nn.Module, ctx: Context) -> None:
         # torch.nn.Module.__init__ would set attributes through __setattr__, which goes to the module inside.
-        for table in ("_parameters", "_buffers"):
-            self.__dict__[table] = {}
-        self.__dict__["_modules"] = {"_orig_mod": module}
+        self.__dict__["_orig_mod"] = module
         object.__setattr__(self, "_fg_ctx", ctx)
         # With a code object of its own: entries, limits and what is skipped are each module's.
         call = types.FunctionType(_call_module.__code__.replace(), globals(), "_call_module")
         call.__dict__.update(_call_module.__dict__)
         object.__setattr__(self, "_fg_call", _native.CompiledFunction(call, ctx, ctx.miss))
 
-    # self._fg_call(self._modules["_orig_mod"], *args, **kwargs)
-    __call__ = _native.ModuleCall("_fg_call", "_modules", "_orig_mod")
+    # self._fg_call(self._orig_mod, *args, **kwargs)
+    __call__ = _native.ModuleCall("_fg_call", "_orig_mod")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        original = self.__dict__["_modules"]["_orig_mod"]
-        return original if name == "_orig_mod" else getattr(original, name)
+        return getattr(self.__dict__["_orig_mod"], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self.__dict__["_modules"]["_orig_mod"], name, value)
+        if name == "_orig_mod":
+            self.__dict__[name] = value
+        else:
+            setattr(self.__dict__["_orig_mod"], name, value)
 
     def __delattr__(self, name: str) -> None:
-        delattr(self.__dict__["_modules"]["_orig_mod"], name)
+        delattr(self.__dict__["_orig_mod"], name)
 
     @property
     def training(self) -> bool:  # type: ignore[override]
-        return self.__dict__["_modules"]["_orig_mod"].training
+        return self.__dict__["_orig_mod"].training
 
     @training.setter
     def training(self, mode: bool) -> None:
-        self.__dict__["_modules"]["_orig_mod"].training = mode
-
-    def train(self, mode: bool = True) -> OptimizedModule:
-        self._orig_mod.train(mode)
-        return self
-
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod.state_dict(*args, **kwargs)
-
-    def load_state_dict(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod.load_state_dict(*args, **kwargs)
-
-    def named_parameters(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod.named_parameters(*args, **kwargs)
-
-    def named_buffers(self, *args: Any, **kwargs: Any) -> Any:
-        return self._orig_mod.named_buffers(*args, **kwargs)
+        self.__dict__["_orig_mod"].training = mode
 
     def __len__(self) -> int:
         return len(self._orig_mod)  # type: ignore[arg-type]
@@ -221,6 +210,23 @@ class OptimizedModule(torch.nn.Module):
     def __reduce__(self) -> Any:
         ctx = self._fg_ctx
         return _restore_module, (self._orig_mod, ctx.compiler, ctx.fullgraph, ctx.dynamic)
+
+
+def _of_original(name: str) -> Callable[..., Any]:
+    """The method of that name, called on the original module; one that returns its module returns the compiled one."""
+
+    @functools.wraps(getattr(torch.nn.Module, name))
+    def method(self: OptimizedModule, *args: Any, **kwargs: Any) -> Any:
+        module = self.__dict__["_orig_mod"]
+        result = getattr(module, name)(*args, **kwargs)
+        return self if result is module else result
+
+    return method
+
+
+for _name, _method in list(vars(torch.nn.Module).items()):
+    if isinstance(_method, types.FunctionType) and not _name.startswith("__") and _name not in vars(OptimizedModule):
+        setattr(OptimizedModule, _name, _of_original(_name))
 
 
 def _call_module(module: Any, *args: Any, **kwargs: Any) -> Any:

@@ -11,6 +11,7 @@ from torch.fx.graph_module import GraphModule, _WrappedCall
 
 from .api import OptimizedModule, graph_break, is_compiling
 from .errors import GraphBreak
+from .interp.state import realize
 from .model.dispatch import HANDLERS, handles
 from .run import skip
 from .run.convert import convert, raising
@@ -26,9 +27,7 @@ def _inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
 
 
 def _module_inside(tx: Any, compiled: Any) -> Any:
-    found = instances.module_table_entry(tx, compiled, "_modules", "_orig_mod")
-    assert found is not None
-    return found
+    return realize(instances.instance_dict_attr(tx, compiled, "_orig_mod"), tx.state)
 
 
 def evaluated(fn: Any, args: list, kwargs: dict) -> Any:
@@ -51,7 +50,8 @@ calls.SKIP.append(_inline_reason)
 calls.UNWRAP.append(skip.unwrapped)
 calls.STANDS_FOR[OptimizedModule] = _module_inside
 _IS_TRAINING: Any = OptimizedModule.training
-skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, _IS_TRAINING.fget))
+# One code for all methods of the original module.
+skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.train, _IS_TRAINING.fget))
 # How a module that torch.fx has made calls its forward(), which is code of the program like any other.
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
 skip.TRACED.add(_WrappedCall.__call__.__code__)

@@ -49,11 +49,11 @@ def test_changes_are_seen():
         with torch.no_grad():
             module.bias.add_(1)
         assert torch.equal(outer(x)[1], module(x))
-        MODULE._modules["_orig_mod"] = torch.nn.Identity()
+        MODULE._orig_mod = torch.nn.Identity()
         assert torch.equal(outer(x)[1], x)
     finally:
         inner = kept
-        MODULE._modules["_orig_mod"] = module
+        MODULE._orig_mod = module
 
 
 def test_breaks_inside():

@@ -203,10 +203,10 @@ def test_wrong_use():
     with pytest.raises(TypeError):
         _native.Shielded(5)
     with pytest.raises(TypeError):
-        _native.ModuleCall("a", "b", 5)
+        _native.ModuleCall("a", 5)
     for args in ((), (5,), (Box(1),)):
         with pytest.raises(TypeError):
-            _native.ModuleCall("a", "b", "c")(*args)
+            _native.ModuleCall("a", "b")(*args)
 
 
 def test_the_first_call_of_an_entry():

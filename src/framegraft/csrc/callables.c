@@ -85,7 +85,7 @@ PyTypeObject FgShielded_Type = {
 typedef struct {
     PyObject_HEAD
     vectorcallfunc vectorcall;
-    PyObject *call, *modules, *original; /* names in the instance's dict, and in its dict of modules */
+    PyObject *call, *original; /* names in the instance's dict */
 } ModuleCall;
 
 enum { FEW = 8 };
@@ -101,7 +101,7 @@ static PyObject *module_call(PyObject *callable, PyObject *const *args, size_t n
     ModuleCall *self = (ModuleCall *)callable;
     Py_ssize_t n = PyVectorcall_NARGS(nargsf), total = n + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
     PyObject **slot = n ? _PyObject_GetDictPtr(args[0]) : NULL, *dict = slot ? *slot : NULL;
-    PyObject *call = entry_of(dict, self->call), *module = call ? entry_of(entry_of(dict, self->modules), self->original) : NULL;
+    PyObject *call = entry_of(dict, self->call), *module = call ? entry_of(dict, self->original) : NULL;
     if (!module) {
         if (!PyErr_Occurred())
             PyErr_SetString(PyExc_TypeError, "__call__ takes a compiled module as its first argument");
@@ -124,15 +124,14 @@ static PyObject *module_call(PyObject *callable, PyObject *const *args, size_t n
 
 static PyObject *module_call_new(PyTypeObject *type, PyObject *args, PyObject *kw)
 {
-    PyObject *call, *modules, *original;
-    if (!PyArg_ParseTuple(args, "UUU", &call, &modules, &original))
+    PyObject *call, *original;
+    if (!PyArg_ParseTuple(args, "UU", &call, &original))
         return NULL;
     ModuleCall *self = (ModuleCall *)type->tp_alloc(type, 0);
     if (!self)
         return NULL;
     self->vectorcall = module_call;
     self->call = Py_NewRef(call);
-    self->modules = Py_NewRef(modules);
     self->original = Py_NewRef(original);
     return (PyObject *)self;
 }
@@ -141,7 +140,6 @@ static void module_call_dealloc(PyObject *o)
 {
     ModuleCall *self = (ModuleCall *)o;
     Py_XDECREF(self->call);
-    Py_XDECREF(self->modules);
     Py_XDECREF(self->original);
     Py_TYPE(o)->tp_free(o);
 }
@@ -160,6 +158,6 @@ PyTypeObject FgModuleCall_Type = {
     .tp_vectorcall_offset = offsetof(ModuleCall, vectorcall),
     .tp_descr_get = module_call_get,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
-    .tp_doc = "ModuleCall(call, modules, original): the method that does\n"
-              "self.__dict__[call](self.__dict__[modules][original], *args, **kwargs).",
+    .tp_doc = "ModuleCall(call, original): the method that does\n"
+              "self.__dict__[call](self.__dict__[original], *args, **kwargs).",
 };
