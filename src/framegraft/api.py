@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import inspect
 import types
 import weakref
 from collections.abc import Callable
@@ -113,6 +115,8 @@ def compile(  # noqa: A001 - the name that users know
     """
     if dynamic not in (None, True, False):
         raise TypeError(f"dynamic must be None, True or False, not {dynamic!r}")
+    if fullgraph not in (True, False):
+        raise TypeError(f"fullgraph must be True or False, not {fullgraph!r}")
     if fn is None:
         return functools.partial(compile, backend=backend, fullgraph=fullgraph, dynamic=dynamic, mode=mode, options=options,
                                  disable=disable)
@@ -169,8 +173,19 @@ class OptimizedModule(torch.nn.Module):
     # self._fg_call(self._orig_mod, *args, **kwargs)
     __call__ = _native.ModuleCall("_fg_call", "_orig_mod")
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self(*args, **kwargs)
+    @property
+    def forward(self) -> Callable[..., Any]:  # type: ignore[override]
+        """The captured call, with the signature of the original's ``forward``: there are libraries that pick arguments by it."""
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return self(*args, **kwargs)
+
+        forward.__wrapped__ = self.__dict__["_orig_mod"].forward  # type: ignore[attr-defined]
+        return forward
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.__dict__["_orig_mod"])
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_orig_mod"], name)
@@ -260,6 +275,10 @@ class _Mode:
 
     def __exit__(self, *exc_info: object) -> None:
         _native.set_mode(*self._saved.pop())
+
+
+# A mode that nobody leaves ends with the program: nothing is captured of what the interpreter does when it takes itself apart.
+atexit.register(_native.set_mode, 0, None, None)
 
 
 class _Optimize(_Mode):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import io
 import pickle
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -153,5 +156,35 @@ def test_inside_of_a_capture(nets):
     result, names, training = fn(X)
     assert names == ["0.weight", "0.bias", "1.weight", "1.bias"] and not training
     assert torch.equal(result, layers._orig_mod(X) + sum(p.sum() for p in layers.parameters()))
+    counter = framegraft.testing.CompileCounter()
+    through = framegraft.optimize(counter, nopython=True)(lambda x: layers.forward(x) + 1)
+    assert torch.equal(through(X), layers._orig_mod(X) + 1) and counter.frame_count == 1
     layers._orig_mod = nn.Sequential(nn.Identity(), nn.Tanh())
     assert torch.equal(fn(X)[0], X.tanh())
+
+
+def test_signatures(nets):
+    plain, net = nets
+    assert inspect.signature(net.a.forward) == inspect.signature(plain.a.forward)
+    assert inspect.signature(net.a) == inspect.signature(plain.a)
+    counter = framegraft.testing.CompileCounter()
+    layer = framegraft.compile(plain.a, backend=counter)
+    assert torch.equal(layer.forward(input=X), plain.a(X)) and counter.frame_count == 1
+
+
+def test_wrong_arguments():
+    with pytest.raises(TypeError, match="fullgraph must be True or False, not 'yes'"):
+        framegraft.compile(lambda x: x, fullgraph="yes")  # type: ignore[arg-type]
+
+
+def test_a_mode_that_nobody_leaves():
+    """A program may end inside of ``with optimize(...)``: what runs when the interpreter takes itself apart is left alone."""
+    program = """if 1:
+        import weakref, torch, framegraft
+        framegraft.optimize("eager").__enter__()
+        class Kept: pass
+        kept = weakref.WeakKeyDictionary({Kept(): 1})
+        print((lambda x: x + 1)(torch.ones(2)).tolist())
+    """
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[2.0, 2.0]\n", "")
