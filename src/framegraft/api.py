@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import functools
 import inspect
 import types
@@ -184,6 +185,15 @@ class OptimizedModule(torch.nn.Module):
         return forward
 
     @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """The original's: ``isinstance(compiled, nn.Linear)`` holds, and who gives the module a class of his own (parametrizations) can."""
+        return self.__dict__["_orig_mod"].__class__
+
+    @__class__.setter
+    def __class__(self, cls: type) -> None:
+        self.__dict__["_orig_mod"].__class__ = cls
+
+    @property
     def __signature__(self) -> inspect.Signature:
         return inspect.signature(self.__dict__["_orig_mod"])
 
@@ -221,6 +231,10 @@ class OptimizedModule(torch.nn.Module):
 
     def __repr__(self) -> str:
         return f"OptimizedModule({self._orig_mod!r})"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        restore, (module, *wishes) = self.__reduce__()
+        return restore(copy.deepcopy(module, memo), *wishes)
 
     def __reduce__(self) -> Any:
         ctx = self._fg_ctx

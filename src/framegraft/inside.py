@@ -49,12 +49,11 @@ def _handle_graph_break(tx: Any, args: list, kwargs: dict) -> Any:
 calls.SKIP.append(_inline_reason)
 calls.UNWRAP.append(skip.unwrapped)
 calls.STANDS_FOR[OptimizedModule] = _module_inside
-_IS_TRAINING: Any = OptimizedModule.training
-_FORWARD: Any = OptimizedModule.forward
+_OWN = vars(OptimizedModule)
 # Methods of the original module have one code.
-skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.train, _IS_TRAINING.fget,
-                                        _FORWARD.fget))
-skip.TRACED.update(c for c in _FORWARD.fget.__code__.co_consts if isinstance(c, types.CodeType))
+skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.train))
+skip.TRACED.update(_OWN[name].fget.__code__ for name in ("training", "forward", "__class__"))
+skip.TRACED.update(c for c in _OWN["forward"].fget.__code__.co_consts if isinstance(c, types.CodeType))
 # How a module that torch.fx has made calls its forward(), which is code of the program like any other.
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
 skip.TRACED.add(_WrappedCall.__call__.__code__)

@@ -172,6 +172,39 @@ def test_signatures(nets):
     assert torch.equal(layer.forward(input=X), plain.a(X)) and counter.frame_count == 1
 
 
+class Symmetric(nn.Module):
+    def forward(self, weight):
+        return weight.triu() + weight.triu(1).T
+
+
+def test_class_of_the_original(nets):
+    plain, net = (n.a for n in nets)
+    assert isinstance(net, nn.Linear) and not isinstance(net, nn.Sequential) and type(net) is not nn.Linear
+    net(X)
+    for module in (plain, net):
+        nn.utils.parametrize.register_parametrization(module, "weight", Symmetric())
+    assert torch.equal(net(X), plain(X)) and torch.equal(net.weight, plain.weight)
+    assert list(net.state_dict()) == list(plain.state_dict())
+    assert torch.equal(copy.deepcopy(net)(X), plain(X)) and type(copy.deepcopy(net)) is type(net)
+    for module in (plain, net):
+        nn.utils.parametrize.remove_parametrizations(module, "weight")
+    assert torch.equal(net(X), plain(X)) and type(net._orig_mod) is nn.Linear
+
+
+def test_class_inside_of_a_capture(nets):
+    layers = [nets[1].a, nn.Tanh()]
+
+    def fn(x):
+        for layer in layers:
+            x = layer(x) * (2 if isinstance(layer, nn.Linear) else 3)
+        return x, layers[0].__class__, isinstance(layers[0], (nn.Tanh, nn.Sequential))
+
+    compiled = framegraft.optimize("eager", nopython=True)(fn)
+    assert str(compiled(X)) == str(fn(X))
+    layers[0]._orig_mod = nn.Tanh()
+    assert str(compiled(X)) == str(fn(X))
+
+
 def test_wrong_arguments():
     with pytest.raises(TypeError, match="fullgraph must be True or False, not 'yes'"):
         framegraft.compile(lambda x: x, fullgraph="yes")  # type: ignore[arg-type]
