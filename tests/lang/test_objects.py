@@ -302,12 +302,21 @@ class ClaimsTensor:
     __class__ = torch.Tensor
 
 
+class ClaimsBuffer:
+    __class__ = torch.nn.Buffer
+
+
 LINEAR, NUMBERS, CLAIMS = torch.nn.Linear(2, 2), torch.ones(2), ClaimsTensor()
 PROXIES = [weakref.proxy(LINEAR), weakref.proxy(NUMBERS), CLAIMS]
+BUFFERS = [weakref.proxy(LINEAR.weight), ClaimsBuffer()]
 
 
 def claimants():
     return PROXIES
+
+
+def buffers():
+    return BUFFERS
 
 
 @differential()
@@ -319,6 +328,13 @@ def test_what_claims_to_be_a_module_or_tensor(x):
             kind = "module"
     return (x + 1, isinstance(layer, torch.nn.Module), isinstance(layer, (int, torch.nn.Linear)), isinstance(layer, torch.Tensor), kind,
             torch.is_tensor(numbers), torch.is_tensor(claims), torch.is_tensor(layer), torch.is_tensor(x), torch.is_tensor(3))
+
+
+@differential()
+def test_what_claims_to_be_a_parameter_or_buffer(x):
+    weight, buffer = buffers()
+    return (x + 1, isinstance(weight, torch.nn.Parameter), isinstance(weight, torch.nn.Buffer), isinstance(buffer, torch.nn.Parameter),
+            isinstance(buffer, torch.nn.Buffer), isinstance(buffer, torch.nn.Module))
 
 
 class Watched(types.ModuleType):
