@@ -230,6 +230,41 @@ def test_callbacks(x):
 
 
 @differential()
+def test_proxies(x):
+    log = []
+    thing, other = Thing(), Thing("other")
+    proxy = weakref.proxy(thing, lambda r: log.append("gone"))
+    plain = weakref.proxy(other)
+    print("break")
+    y = x + len(proxy.name) + len(plain.name)
+    log.append("before")
+    del thing, other
+    log.append("after")
+    try:
+        return y, log, plain.name
+    except ReferenceError as error:
+        return y, log, str(error)
+
+
+class Telling(weakref.ref):
+    @property
+    def __callback__(self):
+        raise ValueError
+
+
+@differential()
+def test_a_reference_that_hides_its_callback(x):
+    log = []
+    thing = Thing()
+    ref = Telling(thing, lambda r: log.append("gone"))
+    print("break")
+    y = x + 1
+    del thing
+    log.append("after")
+    return y, log, ref() is None
+
+
+@differential()
 def test_weak_dictionaries(x):
     table = weakref.WeakKeyDictionary()
     values = weakref.WeakValueDictionary()

@@ -7,6 +7,7 @@ import functools
 import operator
 import types
 import typing
+import weakref
 
 import pytest
 import torch
@@ -295,6 +296,45 @@ class Named:
 @differential(lambda: (torch.ones(3), Named()))
 def test_objects_that_tell_a_class_of_their_own(x, obj):
     return x + 1, isinstance(obj, Truth), isinstance(obj, (int, Named)), isinstance(obj, int), obj.__class__, type(obj) is Named
+
+
+class ClaimsTensor:
+    __class__ = torch.Tensor
+
+
+class ClaimsBuffer:
+    __class__ = torch.nn.Buffer
+
+
+LINEAR, NUMBERS, CLAIMS = torch.nn.Linear(2, 2), torch.ones(2), ClaimsTensor()
+PROXIES = [weakref.proxy(LINEAR), weakref.proxy(NUMBERS), CLAIMS]
+BUFFERS = [weakref.proxy(LINEAR.weight), ClaimsBuffer()]
+
+
+def claimants():
+    return PROXIES
+
+
+def buffers():
+    return BUFFERS
+
+
+@differential()
+def test_what_claims_to_be_a_module_or_tensor(x):
+    layer, numbers, claims = claimants()
+    kind = "other"
+    match layer:
+        case torch.nn.Module():
+            kind = "module"
+    return (x + 1, isinstance(layer, torch.nn.Module), isinstance(layer, (int, torch.nn.Linear)), isinstance(layer, torch.Tensor), kind,
+            torch.is_tensor(numbers), torch.is_tensor(claims), torch.is_tensor(layer), torch.is_tensor(x), torch.is_tensor(3))
+
+
+@differential()
+def test_what_claims_to_be_a_parameter_or_buffer(x):
+    weight, buffer = buffers()
+    return (x + 1, isinstance(weight, torch.nn.Parameter), isinstance(weight, torch.nn.Buffer), isinstance(buffer, torch.nn.Parameter),
+            isinstance(buffer, torch.nn.Buffer), isinstance(buffer, torch.nn.Module))
 
 
 class Watched(types.ModuleType):

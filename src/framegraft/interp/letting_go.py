@@ -67,7 +67,14 @@ def _tells_itself(value: Any) -> bool:
         return "_inference_mode_context" in vars(value)
     if any("__del__" in base.__dict__ for base in kind.__mro__) or issubclass(kind, _FRAMES) and _waits(value):
         return True
-    return kind.__weakrefoffset__ != 0 and any(r.__callback__ is not None for r in weakref.getweakrefs(value))
+    return kind.__weakrefoffset__ != 0 and any(map(_has_callback, weakref.getweakrefs(value)))
+
+
+def _has_callback(reference: Any) -> bool:
+    """A proxy hides its callback: reading the attribute asks the object that it stands for."""
+    if type(reference) in weakref.ProxyTypes:
+        return True
+    return weakref.ref.__callback__.__get__(reference) is not None  # type: ignore[attr-defined]
 
 
 def _waits(value: Any) -> bool:

@@ -6,6 +6,7 @@ import collections
 import functools
 import threading
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -155,9 +156,11 @@ _CLASS_OF = object.__dict__["__class__"]
 
 
 def tells_own_class(tx: Any, obj: VariableTracker) -> bool:
-    """Whether code of the program says what ``obj.__class__`` is."""
+    """Whether code of the program says what ``obj.__class__`` is, or another object (a weak proxy's)."""
     if not isinstance(obj, ObjectVariable) or issubclass(obj.cls, type):
         return False
+    if obj.cls in weakref.ProxyTypes:
+        return True
     return lookup.is_python(tx, obj.cls, "__getattribute__") or (
         lookup.mro_lookup(tx, obj.cls, "__class__") is not _CLASS_OF)
 

@@ -30,7 +30,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, calls, lookup, members
+from ..semantics import attributes, calls, class_checks, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
 from . import devices, leaves, numpy, special, subclasses, symbolic
@@ -507,7 +507,9 @@ symbolic.PART.append(_part)
 
 @handles(torch.is_tensor)
 def is_tensor(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return constant(isinstance(args[0], TensorVariable))
+    if isinstance(args[0], TensorVariable):
+        return constant(True)
+    return class_checks.handle_isinstance(tx, [args[0], wrap_pinned(tx, torch.Tensor)], {})
 
 
 @handles(torch.is_storage)
