@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import pytest
@@ -101,3 +102,31 @@ def test_flags_of_cudnn(backend: str, fails: bool) -> None:
                 assert C._get_cudnn_enabled() == outside
     finally:
         C._set_cudnn_enabled(held)
+
+
+WRONG = {
+    "autocast": lambda: torch.autocast("cpu", enabled=1),
+    "grad_mode": lambda: torch._C._set_grad_enabled(1),
+    "autocast_dtype": lambda: torch.set_autocast_dtype("cpu", 3),
+    "autocast_of_no_device": lambda: torch.set_autocast_enabled("nowhere", True),
+    "autocast_alone": lambda: torch.set_autocast_enabled("cpu"),
+    "multithreading": lambda: torch.autograd.set_multithreading_enabled(1),
+    "anomaly": lambda: torch.autograd.set_detect_anomaly(0),
+    "cudnn": lambda: C._set_cudnn_enabled(1),
+    "math": lambda: C._set_sdp_use_math(1),
+    "default_device": lambda: torch.set_default_device("nowhere"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_set_to_something_else(name: str) -> None:
+    """Switches want truth values: for 1 they raise, also where they are True."""
+    def f(x: torch.Tensor) -> Any:
+        with WRONG[name]() or contextlib.nullcontext():
+            return x + 1
+
+    with framegraft.config.patch(raise_internal_errors=True):
+        for fn in (f, framegraft.compile(f, backend="eager")):
+            with pytest.raises((TypeError, RuntimeError)) as caught:
+                fn(torch.ones(2))
+            assert not isinstance(caught.value, framegraft.exc.InternalError)

@@ -11,6 +11,8 @@ import torch
 
 import framegraft
 
+from .differential import differential
+
 CALLS = [
     lambda n: range(n), lambda n: [1].insert(n, 2), lambda n: [1].pop(n), lambda n: [1][n], lambda n: (1,)[n], lambda n: "abc"[n],
     lambda n: range(4)[n], lambda n: [1] * n, lambda n: operator.imul([1], n), lambda n: "a" * n, lambda n: b"ab"[n],
@@ -50,3 +52,30 @@ def end_of(call, value):
         return re.sub("0x[0-9a-f]+", "", repr(call(value)))  # addresses of new objects
     except Exception as error:
         return type(error), error.args
+
+
+@differential(lambda: (torch.ones(2), torch.ones(2, dtype=torch.int32)))
+def test_limits_of_the_wrong_dtypes(*tensors):
+    found = []
+    for x in tensors:
+        try:
+            found.append(torch.finfo(x.dtype).max)
+        except TypeError:
+            found.append(torch.iinfo(x.dtype).max)
+    return found, tensors[0] + 1
+
+
+@differential(lambda: (torch.ones(2), 3))
+def test_questions_about_something_else(x, number):
+    found = []
+    for ask in (torch.numel, torch.is_floating_point, torch.is_complex, torch._check, torch.cond):
+        try:
+            found.append(ask(number))
+        except TypeError as error:
+            found.append(str(error))
+    for ask in (torch.is_tensor, torch.is_storage):
+        try:
+            found.append(ask())
+        except TypeError as error:
+            found.append(str(error))
+    return found, x + 1

@@ -141,3 +141,18 @@ def test_comparisons_of_what_the_data_says():
                         compiled(x)
                 else:
                     assert repr(compiled(x)) == expected, value
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_large_integers_in_new_tensors(backend):
+    """Of a symbol, torch's constructors of tensors take the low 32 bits."""
+
+    def f(x, n):
+        return torch.tensor([n, 1]), torch.asarray(n), x.new_tensor([[n], [n + 1]]), torch.tensor([n, x.shape[0]], dtype=torch.float64)
+
+    compiled = framegraft.compile(f, backend=backend)
+    x = torch.ones(3)
+    for n in (7, 2 ** 31, 2 ** 31 + 5, 2 ** 53 + 1, -2 ** 62 - 1):
+        for got, expected in zip(compiled(x, n), f(x, n), strict=True):
+            assert got.dtype == expected.dtype
+            assert torch.equal(got, expected)

@@ -166,6 +166,42 @@ def test_class_getitem(C):
 
 
 @probe
+def test_metaclass_assigned(C):
+    class Meta(type):
+        pass
+
+    class K(metaclass=Meta):
+        k = 1
+
+        def __init__(self):
+            self.v = 3
+
+        def __class_getitem__(cls, key):
+            return 0
+
+    def set_on_class(x):
+        K.z = 3
+        return x + K.z
+
+    asked = {
+        "__getitem__": (lambda x: x + K[2], lambda cls, key: 7),
+        "__instancecheck__": (lambda x: (x, isinstance(x, K)), lambda cls, obj: True),
+        "__subclasscheck__": (lambda x: (x, issubclass(int, K)), lambda cls, sub: True),
+        "__call__": (lambda x: x + K().v, lambda cls: K.__new__(cls)),
+        "__getattribute__": (lambda x: x + K.k, lambda cls, name: 9),
+        "k": (lambda x: x + K.k, property(lambda cls: 9)),
+        "z": (set_on_class, property(lambda cls: 4, lambda cls, value: None)),
+    }
+    seen = []
+    for name, (look, hook) in asked.items():
+        f = C(look)
+        for meta in (Meta, type("Other", (Meta,), {name: hook}), Meta):
+            K.__class__ = meta
+            seen.append(outcome(lambda f=f: f(X()))[:2])
+    return seen
+
+
+@probe
 def test_missing_hook(C):
     class D(dict):
         def __missing__(self, key):

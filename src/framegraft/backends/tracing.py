@@ -12,7 +12,7 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule
 
-from ..tensor.fake import to_fake
+from ..tensor.fake import forget_tensors, to_fake
 
 
 def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
@@ -43,8 +43,12 @@ def backend_context(gm: GraphModule, shape_env: Callable[[], Any] | None = None)
         if theirs is mode or (mode.shape_env is not None and theirs.shape_env is mode.shape_env):
             yield
             return
-    with tracing(TracingContext(_fresh_mode(mode, shape_env))):
-        yield
+    fresh = _fresh_mode(mode, shape_env)
+    try:
+        with tracing(TracingContext(fresh)):
+            yield
+    finally:
+        forget_tensors(fresh.fake_tensor_converter)  # what is compiled keeps the mode
 
 
 def _fresh_mode(mode: FakeTensorMode, shape_env: Callable[[], Any] | None) -> FakeTensorMode:

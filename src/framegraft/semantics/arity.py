@@ -1,4 +1,5 @@
-"""How many arguments builtins take, so that no handler sees a call that CPython refuses: such a call breaks the graph.
+"""How many arguments builtins and other functions with a handler take, so that no handler sees a call that CPython refuses: such
+a call breaks the graph.
 
 From ``inspect.signature`` where the builtin has one; CPython's argument parsing of the others is in the tables.
 """

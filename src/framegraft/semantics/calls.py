@@ -105,7 +105,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
         handler = HANDLERS.get(id(value))
         if handler is not None:
             args, kwargs = _realized(tx, value, args, kwargs)
-            if issubclass(type(value), types.BuiltinFunctionType):
+            if issubclass(type(value), (types.BuiltinFunctionType, types.FunctionType)):
                 arity.check(value, len(args), kwargs)
             return handler(tx, args, kwargs)
         if TENSOR.takes(value, args, kwargs):

@@ -26,7 +26,7 @@ from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
 
 def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTracker:
-    meta = type(cls)
+    meta = lookup.metaclass(tx, cls)
     getattribute = lookup.mro_lookup(tx, meta, "__getattribute__") if meta is not type else MISSING
     if isinstance(getattribute, types.FunctionType):
         return instances.or_fallback(
@@ -36,7 +36,7 @@ def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTr
 
 def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallback: bool = True) -> VariableTracker:
     """type.__getattribute__, then the metaclass's ``__getattr__``."""
-    meta = type(cls)
+    meta = lookup.metaclass(tx, cls)
     if name in ("__name__", "__qualname__", "__module__"):
         return constant(lookup.told_name(tx, cls, name))
     if name == "__class__":

@@ -50,7 +50,7 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     target = classes.value  # type: ignore[attr-defined]
     if hook == "__instancecheck__" and cls is target:
         return True
-    check = lookup.mro_lookup(tx, type(target), hook)
+    check = lookup.mro_lookup(tx, lookup.metaclass(tx, target), hook)
     quick = INSTANCE_CHECKS.get(check)
     if quick is not None:
         return quick(tx, obj, cls, target, hook)

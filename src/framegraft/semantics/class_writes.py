@@ -90,7 +90,7 @@ def number(tx: Any, cls: type, name: str) -> Any:
 
 def _owner(tx: Any, obj: ObjectVariable, name: str) -> type:
     """The class whose attribute it is."""
-    cls, meta = obj.value, type(obj.value)
+    cls, meta = obj.value, lookup.metaclass(tx, obj.value)
     if not cls.__flags__ & lookup.HEAP_TYPE or name.startswith("__") and name.endswith("__"):
         raise GraphBreak("unsupported_mutation", f"setting {cls.__name__}.{name}")
     on_meta = lookup.mro_lookup(tx, meta, name)

@@ -174,7 +174,7 @@ def _class_item(tx: Any, obj: ObjectVariable, key: VariableTracker) -> VariableT
     cls: Any = obj.value
     if any(cls is generic for generic in _GENERIC):  # its metaclass may have an ``__eq__`` of its own
         return wrap_pinned(tx, types.GenericAlias(cls, _type_parameters(tx, key)))
-    on_meta = lookup.mro_lookup(tx, type(cls), "__getitem__")
+    on_meta = lookup.mro_lookup(tx, lookup.metaclass(tx, cls), "__getitem__")
     if isinstance(on_meta, types.FunctionType):
         return calls.call(tx, wrap_pinned(tx, on_meta), [obj, key], {})
     own = lookup.mro_lookup(tx, cls, "__class_getitem__")

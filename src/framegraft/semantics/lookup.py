@@ -24,6 +24,14 @@ def mro_lookup(tx: Any, cls: type, name: str) -> Any:
     return record(tx, cls, name)
 
 
+def metaclass(tx: Any, cls: type) -> type:
+    """The class of a class, which may be given another one unless it is builtin."""
+    meta = type(cls)
+    if meta.__flags__ & HEAP_TYPE:
+        tx.state.guards.add(pinned(cls), "TYPE", meta)
+    return meta
+
+
 def is_python(tx: Any, cls: type, name: str) -> bool:
     """Whether a class has, or inherits, a method of that name that is written in Python."""
     return isinstance(mro_lookup(tx, cls, name), types.FunctionType)

@@ -35,7 +35,7 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         args, kwargs = realize_all(tx, args, kwargs)
         arity.check(cls, len(args), kwargs)
         return handler(tx, cls, args, kwargs)
-    meta_call = lookup.mro_lookup(tx, type(cls), "__call__")
+    meta_call = lookup.mro_lookup(tx, lookup.metaclass(tx, cls), "__call__")
     if isinstance(meta_call, types.FunctionType):
         owner = next(base for base in type(cls).__mro__ if "__call__" in base.__dict__)  # type: ignore
         if owner in CLASSES:

@@ -65,6 +65,8 @@ def _checker(function: Any, error: type[Exception]) -> None:
     @handles(function)
     def check(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         given = dict(zip(("cond", "message"), args, strict=False)) | kwargs
+        if isinstance(given["cond"], (ConstantVariable, SymbolicVariable)) and given["cond"].python_type() is not bool:
+            raise GraphBreak("untraceable_call", f"torch.{function.__name__}() of a {given['cond'].python_type().__name__}")
 
         def fail() -> None:
             raise UserRaise(user_error(error, _message(tx, function, given.get("message", NONE))))

@@ -152,12 +152,15 @@ def set_default_device(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     state = tx.state
     if state.function_modes:
         raise GraphBreak("unsupported_context", "a default device inside of a TorchFunctionMode")
-    given, = args or kwargs.values()
+    given = next(iter((*args, *kwargs.values())), None)
     _, has_default, is_first = state.devices_before
     known = len(state.devices) == (state.default_device[0] is not None if state.default_device else has_default)
     if not known or has_default != is_first or not isinstance(given, ConstantVariable):
         raise GraphBreak("untraceable_call", "set_default_device inside of another device's context")
-    device = None if given.value is None else torch.device(given.value)
+    try:
+        device = None if given.value is None else torch.device(given.value)
+    except (RuntimeError, TypeError) as error:  # eager mode raises it
+        raise GraphBreak("raised_exception", f"set_default_device(): {error}") from None
     _guard(state)
     state.changed(None)
     state.devices[:] = [] if device is None else [device]

@@ -79,8 +79,13 @@ class CaptureConverter(FakeTensorConverter):
         """Let go of the program's tensors: one that is weakly referenced cannot be swapped (``torch.utils.swap_tensors``)."""
         self._fakes.clear()
         self._kept.clear()
-        self.meta_converter.tensor_memo.clear()
-        self.meta_converter.describer.lookup_tensor.clear()
+        forget_tensors(self)
+
+
+def forget_tensors(converter: FakeTensorConverter) -> None:
+    """Drop torch's own notes, which are weak references to tensors."""
+    converter.meta_converter.tensor_memo.clear()
+    converter.meta_converter.describer.lookup_tensor.clear()
 
 
 class CaptureMode(FakeTensorMode):

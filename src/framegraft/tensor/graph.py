@@ -248,6 +248,7 @@ class OutputGraph:
             self.graph.call_function(leave_inference_mode)
         self.graph.output(tuple(self.symbols.node(t) if isinstance(t, SymbolicVariable) else t.node for t in outputs))
         if self.symbols is not None:
+            self.symbols.write_out_fixed()
             self.symbols.drop_unused()
         for tracker in list(self.inputs):
             if not tracker.node.users:

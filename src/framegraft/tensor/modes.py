@@ -228,8 +228,11 @@ def switch_node(tx: Any, fn: Any, args: tuple) -> None:
 
 def switch(tx: Any, fn: Any, args: tuple) -> None:
     """``fn(*args)``, which sets a switch, in the trace and in the graph."""
+    try:
+        fn(*args)
+    except (TypeError, ValueError, RuntimeError) as error:  # eager mode raises it
+        raise GraphBreak("untraceable_call", f"{fn.__name__}: {error}") from None
     switch_node(tx, fn, args)
-    fn(*args)
     if not any(map(_is_undone, tx.state.frames)):
         tx.state.graph.outer = Modes()
 
@@ -254,26 +257,40 @@ def _plain(args: list, kwargs: dict, name: str) -> tuple:
     return tuple(a.value for a in args)
 
 
+def _nothing(args: list, name: str) -> None:
+    if args:
+        raise GraphBreak("untraceable_call", f"{name} with arguments")
+
+
 @handles(torch._C._set_grad_enabled)
 def set_grad_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    mode, = _plain(args, kwargs, "set_grad_enabled")
-    if torch.is_grad_enabled() != mode:
+    values = _plain(args, kwargs, "set_grad_enabled")
+    if len(values) != 1:
+        raise GraphBreak("untraceable_call", f"set_grad_enabled with {len(values)} arguments")
+    mode, = values
+    if torch.is_grad_enabled() is not mode:
         switch(tx, torch._C._set_grad_enabled, (mode,))
     return NONE
 
 
-def _switch(setter: Any, getter: Any) -> None:
+def _switch(setter: Any, getter: Any, places: int = 2) -> None:
     @handles(setter)
     def handler(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         values = _plain(args, kwargs, setter.__name__)
-        if getter(*values[:-1]) != values[-1]:
+        if len(values) != places or places == 2 and type(values[0]) is not str:
+            raise GraphBreak("untraceable_call", f"{setter.__name__} with other arguments")
+        try:
+            as_before = getter(*values[:-1]) is values[-1]
+        except RuntimeError as error:  # of a device that there is not; eager mode raises it
+            raise GraphBreak("untraceable_call", f"{setter.__name__}: {error}") from None
+        if not as_before:
             switch(tx, setter, values)
         return NONE
 
 
 _switch(torch.set_autocast_enabled, torch.is_autocast_enabled)
 _switch(torch.set_autocast_dtype, torch.get_autocast_dtype)
-_switch(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled)
+_switch(torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, 1)
 
 
 def _set_asked(setter: Any, getter: Any) -> None:
@@ -285,7 +302,7 @@ def _set_asked(setter: Any, getter: Any) -> None:
         if setter is torch.set_anomaly_enabled and len(values) == 1:
             values = (*values, True)
         guard_answer(tx, getter, tx.state.graph.modes.values[setter,])
-        if getter() != values:
+        if getter() != values or any(type(v) is not bool for v in values):
             switch(tx, setter, values)
         return NONE
 
@@ -318,6 +335,7 @@ def _ask(fn: Any, setter: Any, place: int) -> None:
 
     @handles(fn)
     def ask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        _nothing(args, fn.__name__)
         guard_answer(tx, fn, tx.state.graph.modes.values[setter,][place])
         return constant(fn())
 
@@ -341,10 +359,10 @@ def _switch_of_backend(setter: Any, getter: Any, where: tuple = ()) -> None:
     @handles(setter)
     def handler(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         values = _plain(args, kwargs, setter.__name__)
-        if values[:-1] != where:
+        if len(values) != len(where) + 1 or values[:-1] != where:
             raise GraphBreak("unsupported_context", f"torch._C.{setter.__name__}")
         guard_answer(tx, asked, tx.state.graph.modes.values[(setter, *where)])
-        if setter in _INHERITED or getter(*where) != values[-1]:
+        if setter in _INHERITED or getter(*where) != values[-1] or type(getter(*where)) is not type(values[-1]):
             switch(tx, setter, values)
         return NONE
 
@@ -355,6 +373,7 @@ for _switched in (*_SDP, *_CUDNN):
 
 @handles(torch.clear_autocast_cache)
 def clear_autocast_cache(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    _nothing(args, "clear_autocast_cache")
     switch_node(tx, torch.clear_autocast_cache, ())
     tx.state.graph.clears += 1
     tx.state.graph.cleared = True
@@ -363,6 +382,7 @@ def clear_autocast_cache(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(torch.autocast_increment_nesting)
 def increment_nesting(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    _nothing(args, "autocast_increment_nesting")
     tx.state.graph.nesting += 1
     tx.state.graph.cleared = False
     tx.state.dirty += 1
@@ -371,6 +391,7 @@ def increment_nesting(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(torch.autocast_decrement_nesting)
 def decrement_nesting(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    _nothing(args, "autocast_decrement_nesting")
     tx.state.graph.nesting -= 1
     tx.state.dirty += 1
     return constant(torch.autocast_decrement_nesting())

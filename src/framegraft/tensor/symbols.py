@@ -372,6 +372,17 @@ class Symbols:
     def is_unbacked(self, value: Any) -> bool:
         return any(s not in self.slots for s in free_unbacked_symbols(value))
 
+    def write_out_fixed(self) -> None:
+        """Integers that turned out to be fixed stand in the graph as themselves: of a SymInt, ``torch.tensor([n])`` takes 32 bits."""
+        known = hints(self.env)
+        for node in self.graph.root.nodes:
+            value = node.meta.get("example_value")
+            if type(value) is torch.SymInt and node.users and raw_expression(value).free_symbols <= known.keys():
+                expr = self.env.replace(raw_expression(value))
+                if expr.is_number:
+                    for user in list(node.users):
+                        user.args, user.kwargs = torch.fx.map_arg((user.args, user.kwargs), lambda n: int(expr) if n is node else n)
+
     def drop_unused(self) -> None:
         """Erase nodes of numbers that nothing uses."""
         for node in sorted(self.made, reverse=True):

@@ -42,4 +42,7 @@ def size_numel(tx: Any, obj: SizeVariable, args: list, kwargs: dict) -> Variable
 def number_limits(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if not all(isinstance(a, ConstantVariable) for a in args) or kwargs:
         raise GraphBreak("untraceable_call", f"torch.{cls.__name__} of something other than a dtype")
-    return constant(cls(*(a.value for a in args)))
+    try:
+        return constant(cls(*(a.value for a in args)))
+    except TypeError as error:
+        raise GraphBreak("raised_exception", f"torch.{cls.__name__}(): {error}") from None
