@@ -1,6 +1,7 @@
 """Capture leaves no cycle behind that would keep a program's objects alive until the garbage collector runs."""
 
 import gc
+import types
 import weakref
 
 import pytest
@@ -133,3 +134,38 @@ def test_an_error_holds_nothing_longer_than_in_eager_mode(repeats):
             assert [ref() for ref in refs] == [None, None]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_graphs_go_with_the_compiled_module(backend):
+    """A program that makes modules all the time: what was captured of one does not outlive it."""
+    graphs = []
+
+    def compiler(gm, inputs):
+        graphs.append(weakref.ref(gm))
+        return framegraft.backends.registry.make_backend(backend)(gm, inputs)
+
+    for _ in range(3):
+        module = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU())
+        framegraft.compile(module, backend=compiler)(torch.ones(2))
+    del module
+    gc.collect()
+    assert len(graphs) == 3 and not any(ref() for ref in graphs)
+
+
+def test_graphs_go_with_the_code():
+    graphs = []
+
+    def compiler(gm, inputs):
+        graphs.append(weakref.ref(gm))
+        return gm.forward
+
+    def f(x, k):
+        return x * k
+
+    for k in range(3):
+        fn = types.FunctionType(f.__code__.replace(), globals(), "fn")
+        framegraft.compile(fn, backend=compiler)(torch.ones(2), k)
+    del fn
+    gc.collect()
+    assert len(graphs) == 3 and not any(ref() for ref in graphs)

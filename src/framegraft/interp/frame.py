@@ -6,6 +6,7 @@ program raises: the frame's handlers are searched as CPython's exception table w
 
 from __future__ import annotations
 
+import weakref
 from types import CodeType
 from typing import Any
 
@@ -17,7 +18,7 @@ from .letting_go import let_go
 from .state import GlobalScope, TraceState, realize, set_context
 
 RULES: dict[str, Any] = {}
-_DECODED: dict[int, tuple[CodeType, list[Instruction]]] = {}
+_DECODED: dict[int, tuple[Any, list[Instruction]]] = {}  # id(code) -> the code, or a weak reference to it; its instructions
 
 ORIGIN: dict[int, CodeType] = {}  # id(code of a resume function) -> the function's own code
 
@@ -39,10 +40,11 @@ def rule(*ops: str) -> Any:
 
 
 def instructions_of(code: CodeType) -> list[Instruction]:
-    """Decoded instructions of ``code``, decoded once per code object."""
+    """Decoded instructions of ``code``, decoded once per code object and forgotten with it."""
     found = _DECODED.get(id(code))
     if found is None:
-        found = _DECODED[id(code)] = (code, decode(code))
+        key, forget = id(code), _DECODED.pop
+        found = _DECODED[key] = (weakref.ref(code, lambda _: forget(key, None)), decode(code))
         for inst in found[1]:
             inst.run = RULES.get(inst.op, _unsupported)
     return found[1]

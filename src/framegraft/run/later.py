@@ -18,7 +18,7 @@ class LaterCode:
     def __init__(self, instructions: list[Instruction], template: types.CodeType, argnames: list[str], line: int, installed: tuple,
                  unseen: list[Instruction]) -> None:
         self._instructions = instructions  # loads of the graph's inputs are not spelled so far
-        self._template = template
+        self._template = template.replace()  # not the code itself, which holds this through its entries
         self._argnames = argnames
         self._line = line
         self._installed = installed
