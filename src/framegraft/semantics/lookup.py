@@ -26,7 +26,7 @@ def mro_lookup(tx: Any, cls: type, name: str) -> Any:
 
 def metaclass(tx: Any, cls: type) -> type:
     """The class of a class, which may be given another one unless it is builtin."""
-    meta = type(cls)
+    meta: Any = type(cls)
     if meta.__flags__ & HEAP_TYPE:
         tx.state.guards.add(pinned(cls), "TYPE", meta)
     return meta
