@@ -444,7 +444,7 @@ def _debug_get_cache_entry_list(fn: Any) -> list[CacheEntry]:
 
 def break_reasons() -> list[str]:
     """Every graph break since the last ``reset``, as text."""
-    return [str(b) for b, _ in records.BREAKS]
+    return [str(b) for b in records.BREAKS]
 
 
 def stats() -> dict[str, int]:

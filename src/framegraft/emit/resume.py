@@ -5,6 +5,7 @@ The code is the original function's, behind a prologue that restores cells and s
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
@@ -19,7 +20,7 @@ from ..interp.unwind import PreviousException
 from ..model.source import instr
 from ..model.value import NONE, VariableTracker
 
-_KEEP: list[CodeType] = []
+_WATCHED: dict[int, weakref.ref[CodeType]] = {}  # id(code) -> code: when it goes, what is known of it does
 _REWRITTEN: dict[int, list[Instruction]] = {}
 _LIVE: dict[int, list[frozenset[str]]] = {}
 _REPLACED: dict[int, list[frozenset[str]]] = {}
@@ -60,8 +61,8 @@ def body_of(code: CodeType) -> list[Instruction]:
         if "__class__" in code.co_freevars and code.co_argcount:
             found = _explicit_super(found, code)
         _REWRITTEN[id(code)] = found
-        _KEEP.append(code)
         _LIVE[id(code)] = live_locals(found)
+        _watch(code, (_REWRITTEN, _LIVE, _REPLACED, _WATCHED))
         for place, inst in enumerate(found):
             inst.place = place
         rest = iter(found)
@@ -71,6 +72,17 @@ def body_of(code: CodeType) -> list[Instruction]:
             while match.op != inst.op:  # what was put in front of it belongs to it
                 match = next(rest)
     return found
+
+
+def _watch(code: CodeType, tables: tuple[dict[int, Any], ...]) -> None:
+    """Forget ``code`` when it goes. One that has resume functions stays (``ORIGIN``)."""
+    key = id(code)
+
+    def forget(_: Any) -> None:
+        for table in tables:
+            table.pop(key, None)
+
+    _WATCHED[key] = weakref.ref(code, forget)
 
 
 def _explicit_super(instructions: list[Instruction], code: CodeType) -> list[Instruction]:
@@ -252,7 +264,6 @@ def _finish(
     made, instructions = _encode(code, prologue, body, target, qualname, argnames, cells, free)
     _DECODED[id(made)] = (made, instructions)
     ORIGIN[id(made)] = code
-    _KEEP.append(made)
     return made
 
 

@@ -296,7 +296,7 @@ class Conversion:
         if broken is not None:
             broken.settle()
         if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
-            records.note_break(broken, self.code, self.capture)
+            records.note_break(broken, self.capture)
         return self._entry(state, root, segment, instructions, broken)
 
     def _probe(self) -> Any:

@@ -162,7 +162,7 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
     except GraphBreak as broken:
         if ctx.fullgraph:
             raise Unsupported.from_break(broken) from None
-        records.note_break(broken, code, capture)
+        records.note_break(broken, capture)
         capture.outcome = "eager"
         _native.set_skip(code, True)
         return None
@@ -176,7 +176,7 @@ def _recorded(ctx: Any, fn: types.FunctionType, args: tuple, capture: records.Ca
             capture.outcome = "eager"
             broken = GraphBreak("backend_failed", f"{error.backend_name}: {error.detail}")
             broken.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
-            records.note_break(broken, code, capture)
+            records.note_break(broken, capture)
             _native.set_skip(code, True)
             return None
         raise
@@ -230,7 +230,7 @@ def _left_alone(ctx: Any, fn: types.FunctionType, args: tuple, why: GraphBreak, 
     why.user_stack = [Place((code.co_filename, code.co_firstlineno, code.co_name))]
     capture = records.begin(code, entries or [], args, fn)
     capture.outcome = "eager"
-    records.note_break(why, code, capture)
+    records.note_break(why, capture)
     records.end(capture)
 
 

@@ -22,7 +22,7 @@ from ..model.guards import spelled
 from ..native.calibrate import tensor_spec
 from .codes import CodeTable
 
-BREAKS: list[tuple[GraphBreak, types.CodeType]] = []
+BREAKS: list[GraphBreak] = []
 CAPTURES: list[Capture] = []
 STATS: dict[str, int] = {"graphs": 0, "graph_ops": 0, "graph_breaks": 0}
 WARNED = CodeTable()
@@ -149,9 +149,9 @@ def describe(value: Any) -> str:
     return f"a {kind.__module__}.{kind.__qualname__} at {id(value):#x}"
 
 
-def note_break(broken: GraphBreak, code: types.CodeType, capture: Capture) -> None:
+def note_break(broken: GraphBreak, capture: Capture) -> None:
     broken.settle()
-    BREAKS.append((broken, code))
+    BREAKS.append(broken)
     STATS["graph_breaks"] += 1
     capture.broken = broken
     events.publish(events.GraphBroken(capture, broken))
@@ -170,7 +170,7 @@ def forget(captures: list[Capture]) -> None:
     gone = set(map(id, captures))
     broken = {id(c.broken) for c in captures if c.broken is not None}
     CAPTURES[:] = [c for c in CAPTURES if id(c) not in gone]
-    BREAKS[:] = [b for b in BREAKS if id(b[0]) not in broken]
+    BREAKS[:] = [b for b in BREAKS if id(b) not in broken]
     STATS["graphs"] -= sum(bool(c.graph) for c in captures)
     STATS["graph_ops"] -= sum(c.op_count for c in captures)
     STATS["graph_breaks"] -= len(broken)

@@ -115,7 +115,7 @@ def _breaks(target: Any, args: tuple, kwargs: dict, first: Unsupported) -> str:
     """All breaks of one run, as text."""
     before = len(records.BREAKS)
     api.compile(target, backend="eager")(*args, **kwargs)
-    found = [describe_break(b.reason, b.detail, b.user_stack) for b, *_ in records.BREAKS[before:]] or [str(first)]
+    found = [describe_break(b.reason, b.detail, b.user_stack) for b in records.BREAKS[before:]] or [str(first)]
     return "\n".join([f"the function is no single graph; {len(found)} graph break(s):", *found])
 
 
