@@ -226,3 +226,15 @@ def test_same_parameter_twice(backend):
     torch.testing.assert_close(model.a.weight.grad, expected)
     model.b.weight = nn.Parameter(torch.ones(3, 3))
     torch.testing.assert_close(compiled(x), model(x))
+
+
+def test_a_view_that_has_left_its_base():
+    def fn(base, view):
+        base.add_(1)
+        return view * 2
+
+    base = torch.ones(3)
+    view = base.view(3)
+    view.data = torch.arange(4.0)
+    assert framegraft.compile(fn, backend="aot_eager")(base, view).tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert base.tolist() == [2.0, 2.0, 2.0] and view.tolist() == [0.0, 1.0, 2.0, 3.0]

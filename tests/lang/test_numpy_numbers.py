@@ -141,3 +141,31 @@ def test_bools_as_operands(operand):
         compiled = framegraft.compile(fn, backend="eager")
         for n in (np.True_, np.False_, np.True_):
             assert outcome(compiled, operand, n) == outcome(fn, operand, n)
+
+
+def failing_numbers(x):
+    zero = np.float64(0)
+    found = []
+    for f in (lambda: np.float64(1) / zero, lambda: 1 / zero, lambda: np.log(zero), lambda: np.int8(100) + np.int8(100),
+              lambda: np.int64(1) // np.int64(0), lambda: divmod(np.float64(1), 0), lambda: -np.int8(-128), lambda: np.float64(3).__truediv__(0),
+              lambda: np.float16(70000.0), lambda: np.float64(2) * 3):
+        try:
+            found.append(repr(f()))
+        except (FloatingPointError, TypeError) as error:
+            found.append(str(error))
+    return x + 1, found
+
+
+def test_what_fails_does_so_as_errstate_says():
+    compiled = framegraft.compile(failing_numbers, backend="eager")
+    for state in ("ignore", "raise", "warn", "ignore"):
+        with np.errstate(all=state):
+            for _ in range(2):
+                with warnings.catch_warnings(record=True) as expected:
+                    warnings.simplefilter("always")
+                    wanted = failing_numbers(torch.ones(2))
+                with warnings.catch_warnings(record=True) as got, framegraft.config.patch(raise_internal_errors=True):
+                    warnings.simplefilter("always")
+                    found = compiled(torch.ones(2))
+                assert repr(found) == repr(wanted)
+                assert [str(w.message) for w in got] == [str(w.message) for w in expected]

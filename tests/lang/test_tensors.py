@@ -332,3 +332,20 @@ def test_older_classes_of_tensors(x):
 @differential(lambda: (torch.tensor([1.5]),))
 def test_is_storage(x):
     return torch.is_storage(x), torch.is_storage(3), torch.is_storage(torch.Tensor), x + 1
+
+
+def left(size, grad):
+    base = torch.ones(3)
+    view = base.view(3)
+    if grad:
+        view.requires_grad_()
+    view.data = torch.arange(float(size))
+    return base, view
+
+
+@differential(lambda: (*left(4, False), *left(2, True)))
+def test_views_that_have_left_their_base(base, view, other, leaf):
+    with torch.no_grad():
+        base.add_(1)
+        other.add_(2)
+    return view * 2, leaf * 3, view._is_view(), view._base is base, leaf.is_leaf

@@ -12,7 +12,7 @@ from torch._guards import TracingContext, tracing
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule
 
-from ..tensor.fake import forget_tensors, to_fake
+from ..tensor.fake import forget_tensors, left_its_base, to_fake
 
 
 def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
@@ -91,12 +91,17 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
     for node, value in zip(placeholders, example_inputs, strict=True):
         if isinstance(value, FakeTensor):
             value = value if value.fake_mode is mode else _stand_in(mode, value)
-        elif isinstance(value, torch.Tensor) and mode.shape_env is not None:
+        elif isinstance(value, torch.Tensor) and (mode.shape_env is not None or _strided_apart(value)):
             value = to_fake(mode, value, node.meta.get("extents"))
             if "carries" in node.meta:
                 value.item_memo = node.meta["carries"]
         made.append(value)
     return made
+
+
+def _strided_apart(value: torch.Tensor) -> bool:
+    """A view that has left its base's memory, which torch would make a fake view of."""
+    return value.layout is torch.strided and left_its_base(value)
 
 
 def _stand_in(mode: FakeTensorMode, value: torch.Tensor) -> torch.Tensor:

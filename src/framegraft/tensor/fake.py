@@ -351,9 +351,16 @@ def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: t
     return fake
 
 
+def left_its_base(tensor: torch.Tensor) -> bool:
+    """Whether a view or its base has got other memory since it was made (``view.data = other``): then they share nothing but autograd."""
+    return tensor._is_view() and not torch._C._is_alias_of(tensor, tensor._base)
+
+
 def _fake_view(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
     """Views share requires_grad and version with their base, so they must be views of one fake base, too."""
     if tensor._base.layout is not torch.strided:  # type: ignore[union-attr] - values() of a sparse tensor: as if they were no view
+        return _fake_base(mode, tensor, extents)
+    if left_its_base(tensor):
         return _fake_base(mode, tensor, extents)
     base: Any = to_fake(mode, tensor._base)  # type: ignore[arg-type]
     if base.dtype != tensor.dtype or base.is_conj() != tensor.is_conj() or base.is_neg() != tensor.is_neg():
@@ -382,4 +389,4 @@ def _view_of(mode: Any, base: Any, tensor: torch.Tensor, place: tuple) -> Any:
     return fake
 
 
-__all__ = ["DATA_DEPENDENT", "CaptureMode", "FakeTensor", "to_fake"]
+__all__ = ["DATA_DEPENDENT", "CaptureMode", "FakeTensor", "left_its_base", "to_fake"]

@@ -22,6 +22,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
+from ..semantics.folding import CAREFULLY
 from ..semantics.wrapping import wrap_pinned
 
 _KINDS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
@@ -72,6 +73,7 @@ def learn() -> None:
     for name in _KINDS:
         cls = getattr(numpy, name)
         SCALARS.add(cls)
+        CAREFULLY[cls] = _operator
         CLASSES[cls] = _make
     for fn in (*(getattr(numpy, name) for name in _FUNCTIONS), *(f for f in vars(numpy).values() if type(f) is numpy.ufunc)):
         KNOWN[id(fn)] = fn
@@ -155,12 +157,24 @@ def _plain(tx: Any, tracker: VariableTracker) -> Any:
     raise GraphBreak("numpy_call", f"a NumPy function of a {tracker.python_type().__name__}")
 
 
+def _strictly(fn: Any, values: list, named: dict) -> Any:
+    """What does not warn here depends on no ``numpy.errstate``."""
+    with warnings.catch_warnings(), sys.modules["numpy"].errstate(all="raise"):
+        warnings.simplefilter("error")
+        return fn(*values, **named)
+
+
+def _operator(fn: Any, values: list, named: dict) -> Any:
+    try:
+        return _strictly(fn, values, named)
+    except (FloatingPointError, Warning) as error:  # what becomes of it, the program's errstate and filters decide at each call
+        raise GraphBreak("numpy_call", f"an operator of NumPy's scalars: {error}") from None
+
+
 def _fold(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     values, named = [_plain(tx, a) for a in args], {k: _plain(tx, v) for k, v in kwargs.items()}
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            made = fn(*values, **named)
+        made = _strictly(fn, values, named)
     except Exception as error:
         raise GraphBreak("numpy_call", f"{fn.__name__}() raised {type(error).__name__}") from None
     if type(made) not in SCALARS:
