@@ -1,5 +1,6 @@
 """isinstance() and issubclass() with protocols of the typing module."""
 
+import abc
 import typing
 from typing import Any, Protocol, runtime_checkable
 
@@ -151,3 +152,38 @@ def test_change_between_calls(change, monkeypatch):
         assert torch.equal(compiled(x, obj), f(x, obj))
     for other in (Nominal(), Structural(), Blocked(), Plain()):
         assert torch.equal(compiled(x, other), f(x, other))
+
+
+@pytest.mark.parametrize("what", ["data", "unchecked", "hook"])
+@pytest.mark.parametrize("ask", [isinstance, issubclass])
+def test_of_classes_that_nobody_has_asked_about(what, ask):
+    """A protocol with data members refuses issubclass(), and isinstance() asks it all the same; a hook may raise."""
+    def run(capture):
+        class Data(typing.Protocol):
+            k: int
+
+        class Hooked(abc.ABC):
+            @classmethod
+            def __subclasshook__(cls, other):
+                raise ValueError(other.__name__)
+
+        class Numbers(abc.ABC):
+            pass
+
+        class Plain:
+            pass
+
+        target = {"data": typing.runtime_checkable(Data), "unchecked": Data, "hook": Hooked}[what]
+        value = Plain() if ask is isinstance else Plain
+        f = capture(lambda x: (x.sum().item(), ask(value, target)))
+        seen = []
+        for change in (lambda: None, lambda: Numbers.register(type("Other", (), {})), lambda: setattr(Plain, "k", 1)):
+            change()
+            try:
+                seen.append(f(torch.ones(3)))
+            except (TypeError, ValueError) as error:
+                seen.append((type(error), str(error)))
+        return seen
+
+    with framegraft.config.patch(raise_internal_errors=True):
+        assert run(lambda f: framegraft.compile(f, backend="eager")) == run(lambda f: f)

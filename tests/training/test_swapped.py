@@ -30,3 +30,19 @@ def test_parameters(backend, dynamic):
             torch.testing.assert_close(got, expected)
     finally:
         torch.__future__.set_swap_module_params_on_conversion(before)
+
+
+@pytest.mark.parametrize("data", [torch.ones(1), torch.ones(2, dtype=torch.float64)], ids=["size", "dtype"])
+def test_data_that_the_gradient_does_not_fit(data):
+    """``p.data = ...`` leaves ``p.grad`` as it is."""
+    def run(capture):
+        w = torch.nn.Parameter(torch.ones(2))
+        f = capture(lambda x: (x * w).sum())
+        f(torch.ones(2)).backward()
+        w.data = data
+        loss = f(torch.ones(2))
+        grad, = torch.autograd.grad(loss, w)
+        return loss.detach(), grad, w.grad
+
+    for got, expected in zip(run(lambda f: framegraft.compile(f, backend="aot_eager")), run(lambda f: f), strict=True):
+        torch.testing.assert_close(got, expected)

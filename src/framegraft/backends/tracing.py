@@ -91,7 +91,7 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
     for node, value in zip(placeholders, example_inputs, strict=True):
         if isinstance(value, FakeTensor):
             value = value if value.fake_mode is mode else _stand_in(mode, value)
-        elif isinstance(value, torch.Tensor) and (mode.shape_env is not None or _strided_apart(value)):
+        elif isinstance(value, torch.Tensor) and (mode.shape_env is not None or _strided_apart(value) or _has_gradient(value)):
             value = to_fake(mode, value, node.meta.get("extents"))
             if "carries" in node.meta:
                 value.item_memo = node.meta["carries"]
@@ -102,6 +102,11 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
 def _strided_apart(value: torch.Tensor) -> bool:
     """A view that has left its base's memory, which torch would make a fake view of."""
     return value.layout is torch.strided and left_its_base(value)
+
+
+def _has_gradient(value: torch.Tensor) -> bool:
+    """AOTAutograd would copy the gradient, which is none of its business, and may be one for other data: ``p.data = ...``."""
+    return type(value) in (torch.Tensor, torch.nn.Parameter) and value.is_leaf and value.requires_grad and value.grad is not None
 
 
 def _stand_in(mode: FakeTensorMode, value: torch.Tensor) -> torch.Tensor:

@@ -77,12 +77,23 @@ def _abc_check(tx: Any, obj: VariableTracker, cls: type, target: type, hook: str
         raise GraphBreak("untraceable_call", f"{type(target).__name__}.__subclasscheck__")
     if hook == "__instancecheck__" and instances.tells_own_class(tx, obj):
         raise GraphBreak("untraceable_call", f"isinstance() of a {cls.__name__}, which has a __class__ of its own")
-    return is_subclass(tx, cls, target)
+    return is_subclass(tx, cls, target, hook)
 
 
-def is_subclass(tx: Any, cls: type, target: Any) -> bool:
+def _check(target: Any, cls: type) -> bool:
+    return abc.ABCMeta.__subclasscheck__(target, cls)
+
+
+# A protocol with data members refuses issubclass(), unless it is abc that asks, for isinstance(): typing looks at the caller's module.
+_check_as_abc = types.FunctionType(_check.__code__, {"__name__": "abc", "abc": abc})
+
+
+def is_subclass(tx: Any, cls: type, target: Any, hook: str = "__instancecheck__") -> bool:
     """What ABCMeta tells about the two, guarded; ``target`` may be a protocol with data members, too."""
-    found = abc.ABCMeta.__subclasscheck__(target, cls)
+    try:
+        found = (_check_as_abc if hook == "__instancecheck__" else _check)(target, cls)
+    except Exception as error:  # of a hook of the class
+        raise GraphBreak("raised_exception", f"issubclass({cls.__name__}, {target.__name__}): {type(error).__name__}") from None
     tx.state.guards.add(pinned(target), "SUBCLASS", (cls, found))
     return found
 
