@@ -175,14 +175,9 @@ class OptimizedModule(torch.nn.Module):
     __call__ = _native.ModuleCall("_fg_call", "_orig_mod")
 
     @property
-    def forward(self) -> Callable[..., Any]:  # type: ignore[override]
-        """The captured call, with the signature of the original's ``forward``: there are libraries that pick arguments by it."""
-
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            return self(*args, **kwargs)
-
-        forward.__wrapped__ = self.__dict__["_orig_mod"].forward  # type: ignore[attr-defined]
-        return forward
+    def forward(self) -> Any:  # type: ignore[override]
+        """What the module has now, compiled: what a program puts in its place may call it (``m.forward = wrapped(m.forward)``)."""
+        return _compile_object(self._fg_ctx, self.__dict__["_orig_mod"].forward)
 
     @property
     def __class__(self) -> type:  # type: ignore[override]

@@ -9,7 +9,7 @@ from typing import Any
 from torch.autograd import graph as autograd_graph
 from torch.fx.graph_module import GraphModule, _WrappedCall
 
-from .api import OptimizedModule, graph_break, is_compiling
+from .api import OptimizedModule, _compile_object, graph_break, is_compiling
 from .errors import GraphBreak
 from .interp.state import realize
 from .model.dispatch import HANDLERS, handles
@@ -46,6 +46,12 @@ def _handle_graph_break(tx: Any, args: list, kwargs: dict) -> Any:
     raise GraphBreak("user_graph_break", "framegraft.graph_break()")
 
 
+@handles(_compile_object)
+def _as_it_is(tx: Any, args: list, kwargs: dict) -> Any:
+    """``compiled_module.forward``: inside of a capture everything is captured."""
+    return args[1]
+
+
 calls.SKIP.append(_inline_reason)
 calls.UNWRAP.append(skip.unwrapped)
 calls.STANDS_FOR[OptimizedModule] = _module_inside
@@ -53,7 +59,6 @@ _OWN = vars(OptimizedModule)
 # Methods of the original module have one code.
 skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedModule.__setattr__, OptimizedModule.train))
 skip.TRACED.update(_OWN[name].fget.__code__ for name in ("training", "forward", "__class__"))
-skip.TRACED.update(c for c in _OWN["forward"].fget.__code__.co_consts if isinstance(c, types.CodeType))
 # How a module that torch.fx has made calls its forward(), which is code of the program like any other.
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
 skip.TRACED.add(_WrappedCall.__call__.__code__)

@@ -587,3 +587,35 @@ def test_limits_are_each_function_s_own():
                 compiled(torch.ones(2), n)
             with pytest.raises(framegraft.exc.RecompileLimitExceeded):
                 compiled(torch.ones(2), 4)
+
+
+def test_forward_of_a_compiled_module_is_wrapped():
+    class M(torch.nn.Module):
+        def forward(self, x, scale=1):
+            return x * scale + 1
+
+    def run(capture):
+        module = M()
+        model = capture(module)
+        x, seen = torch.ones(2), []
+
+        def look():
+            seen.append((model(x), model.forward(x), module(x)))
+
+        look()
+        model.forward = model.forward
+        look()
+        inner = model.forward
+        model.forward = lambda x: inner(x, scale=3) * 10
+        look()
+        outer = model.forward
+        module.forward = lambda x: outer(x) - 5
+        look()
+        del module.forward
+        look()
+        return seen, str(inspect.signature(model.forward))
+
+    expected, got = run(lambda m: m), run(lambda m: framegraft.compile(m, backend="eager"))
+    torch.testing.assert_close(got[0], expected[0], rtol=0, atol=0)
+    assert got[1] == expected[1]
+    assert not framegraft.break_reasons()
