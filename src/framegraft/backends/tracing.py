@@ -91,17 +91,12 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
     for node, value in zip(placeholders, example_inputs, strict=True):
         if isinstance(value, FakeTensor):
             value = value if value.fake_mode is mode else _stand_in(mode, value)
-        elif isinstance(value, torch.Tensor) and (mode.shape_env is not None or _strided_apart(value) or _has_gradient(value)):
+        elif isinstance(value, torch.Tensor) and (mode.shape_env is not None or left_its_base(value) or _has_gradient(value)):
             value = to_fake(mode, value, node.meta.get("extents"))
             if "carries" in node.meta:
                 value.item_memo = node.meta["carries"]
         made.append(value)
     return made
-
-
-def _strided_apart(value: torch.Tensor) -> bool:
-    """A view that has left its base's memory, which torch would make a fake view of."""
-    return value.layout is torch.strided and left_its_base(value)
 
 
 def _has_gradient(value: torch.Tensor) -> bool:

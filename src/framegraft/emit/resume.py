@@ -62,7 +62,7 @@ def body_of(code: CodeType) -> list[Instruction]:
             found = _explicit_super(found, code)
         _REWRITTEN[id(code)] = found
         _LIVE[id(code)] = live_locals(found)
-        _watch(code, (_REWRITTEN, _LIVE, _REPLACED, _WATCHED))
+        _watch(code)
         for place, inst in enumerate(found):
             inst.place = place
         rest = iter(found)
@@ -74,9 +74,10 @@ def body_of(code: CodeType) -> list[Instruction]:
     return found
 
 
-def _watch(code: CodeType, tables: tuple[dict[int, Any], ...]) -> None:
+def _watch(code: CodeType) -> None:
     """Forget ``code`` when it goes. One that has resume functions stays (``ORIGIN``)."""
     key = id(code)
+    tables: tuple[dict[int, Any], ...] = (_REWRITTEN, _LIVE, _REPLACED, _WATCHED)
 
     def forget(_: Any) -> None:
         for table in tables:

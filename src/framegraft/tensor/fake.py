@@ -353,7 +353,7 @@ def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: t
 
 def left_its_base(tensor: torch.Tensor) -> bool:
     """Whether a view or its base has got other memory since it was made (``view.data = other``): then they share nothing but autograd."""
-    return tensor._is_view() and not torch._C._is_alias_of(tensor, tensor._base)  # type: ignore[attr-defined]
+    return tensor.layout is torch.strided and tensor._is_view() and not torch._C._is_alias_of(tensor, tensor._base)  # type: ignore[attr-defined]
 
 
 def _fake_view(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
