@@ -46,6 +46,30 @@ def test_failing_assert_is_caught(x):
     return log, x + 1
 
 
+def refuses(x):
+    if (x < 0).any():
+        raise KeyError("negative")
+    return x + 1
+
+
+def asserts(x):
+    assert (x > 0).all(), "negative"
+    return x + 1
+
+
+@differential(bad)
+def test_errors_that_no_operation_raises_are_caught(x):
+    log = []
+    for fn in (refuses, asserts):
+        try:
+            log.append(fn(x))
+        except KeyError as error:
+            log.append(error.args)
+        except AssertionError as error:
+            log.append(str(error))
+    return log
+
+
 @differential(bad)
 def test_assert_handled_where_it_stands(x):
     if (x < 0).any():

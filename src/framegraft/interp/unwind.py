@@ -168,11 +168,11 @@ def cleanup_throw(tx: Tx, inst: Instruction) -> None:
     raise GraphBreak("raised_exception", "an exception is thrown into a generator that waits for another one")
 
 
-def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
+def _handlers(frame: Tx, of_data: bool = True) -> Iterator[tuple[ExceptionHandler, bool]]:
     """The handlers that an error of the current instruction would meet, innermost first; of each, whether it is the exit of a ``with``.
 
     What the compiler puts behind every handler, to restore the exception that was handled before, is no handler of the program; nor is
-    what makes a RuntimeError of a generator's StopIteration, and what is for exceptions that no operation on tensors raises.
+    what makes a RuntimeError of a generator's StopIteration, and, ``of_data``, what is for exceptions that no operation on tensors raises.
     """
     handler, instructions = frame.inst.handler, frame.instructions
     while handler is not None:
@@ -184,7 +184,7 @@ def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
             handler = instructions[start + 1].handler
         else:
             leaves = ops[1:2] == ["WITH_EXCEPT_START"]
-            if leaves or handles_data(frame, start):
+            if leaves or not of_data or handles_data(frame, start):
                 yield handler, leaves
             handler = instructions[start + 1].handler
 
@@ -192,6 +192,11 @@ def _handlers(frame: Tx) -> Iterator[tuple[ExceptionHandler, bool]]:
 def _exit_of(frame: Tx, handler: ExceptionHandler) -> VariableTracker | None:
     """The method that leaves a ``with`` block, which lies on the stack below what the block has put there."""
     return frame.stack[handler.depth - 1] if 0 < handler.depth <= len(frame.stack) else None
+
+
+def may_handle(frame: Tx) -> bool:
+    """Whether an exception of any class, raised by the current instruction, may meet a handler, or the exit of a ``with``."""
+    return next(_handlers(frame, of_data=False), None) is not None
 
 
 def is_covered(frame: Tx) -> bool:

@@ -13,6 +13,7 @@ import torch
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
+from ..interp.unwind import may_handle
 from ..model.dispatch import TENSOR, handles
 from ..model.value import NONE, ConstantVariable, SymbolicVariable, TensorVariable, VariableTracker, constant
 from ..semantics import calls, operators, truth
@@ -41,6 +42,7 @@ def assume(tx: Any, value: VariableTracker, truth: bool) -> bool:
     else:  # on an accelerator a failing check would take the device down with it
         return False
     state.rescued = True
+    state.caught |= any(map(may_handle, state.frames))  # what eager mode raises then may be of any class
     return True
 
 
