@@ -164,6 +164,10 @@ class NotYet(GraphBreak):
     """An object that this very call makes into another one: the frame as a whole runs in eager mode, and is captured in the next call."""
 
 
+class Covered(GraphBreak):
+    """An operation that may raise stands inside of a block, and cannot run twice."""
+
+
 class UserRaise(Exception):
     """Control flow: the traced program raises ``value`` (a tracker of an exception, or of its class)."""
 

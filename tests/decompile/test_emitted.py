@@ -297,15 +297,17 @@ def resume_functions(fn, *args):
 
 
 def test_the_rest_of_a_round_then_the_loop():
-    sources = resume_functions(in_loop, torch.ones(2), 2)
+    """In front of it, the rest of what had broken the graph: a function that the trace had entered."""
+    sources = [re.sub("___1_[a-z_0-9]+|__resume_at_[0-9_]+", "_", source) for source in resume_functions(in_loop, torch.ones(2), 2)]
     assert textwrap.dedent('''\
-        def in_loop(___stack0, ___stack1, x, out, i):
+        def in_loop(___stack0, x, out, i, _, _):
+            _(_, _)
             out.append(x * 2)
             for i in (___stack0, (___stack0 := None))[0]:
                 x = x + i
                 say('i', i)
                 out.append(x * 2)
-            return out''') in [source.replace("\n    del ___stack1\n", "\n") for source in sources]
+            return out''') in sources
 
 
 def test_while_goes_on():

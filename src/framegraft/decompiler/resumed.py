@@ -20,6 +20,8 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import DecompileError
 from . import runtime
 
+RESUME = "__resume_at_"  # begins the names of resume functions
+
 
 def is_resume(code: CodeType) -> bool:
     """Whether ``code`` is a resume function, or was made of one: its name is the program's, the qualified name tells."""
@@ -35,6 +37,7 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
     except DecompileError:
         return
     count = _pushed(insts)
+    insts = _with_call_in_place(insts, count)
     jump = insts[count]
     if jump.op != "JUMP" or jump.target is None:
         return
@@ -44,6 +47,7 @@ def untangled(code: CodeType) -> Iterator[list[Instruction]]:
             jump.target = insts[jump.target.index + 1]
         yield _importing(helpers, noting, remove_unreachable(first + insts[count:]))
         noting, insts, _, _ = _parts(code)  # who takes instructions may change them
+        insts = _with_call_in_place(insts, count)
     for left_out in range(count, -1, -1):
         try:
             yield _importing(helpers, noting, _Copier(insts, count, left_out).run())
@@ -80,6 +84,23 @@ def _pushed(insts: list[Instruction]) -> int:
     while insts[count].op == "LOAD_FAST" and insts[count].arg == f"___stack{count}":
         count += 1
     return count
+
+
+def _with_call_in_place(insts: list[Instruction], count: int) -> list[Instruction]:
+    """The code with the call of a callee's rest, which the prologue makes behind ``count`` entries of the stack, in the place where the
+    frame goes on: in the loops and blocks around that."""
+    if insts[count].op != "LOAD_GLOBAL" or not insts[count].arg.startswith(RESUME):
+        return insts
+    end = next(i for i in range(count, len(insts)) if insts[i].op == "JUMP")
+    target, handler = insts[end].target, insts[end - 1].handler
+    call = [inst for inst in insts[count:end] if inst.op != "DELETE_FAST"]
+    for inst in call:
+        inst.handler = handler
+    first = _like(insts[end], "JUMP", None)
+    first.target = call[0]
+    assert target is not None
+    at = target.index
+    return remove_unreachable([*insts[:count], first, *insts[end + 1 : at], insts[end], *call, *insts[at:]])
 
 
 def _restored(entries: range, start: Instruction, insts: list[Instruction]) -> tuple[list[Instruction], bool]:

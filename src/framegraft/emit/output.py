@@ -27,7 +27,7 @@ from .tracebacks import Caught, Function, Passages
 class Segment:
     """Emission of one trace: of the frames from the root on that it ends in."""
 
-    def __init__(self, state: Any, frames: list, names: Any, fresh: Any, make_resume: Any) -> None:
+    def __init__(self, state: Any, frames: list, names: Any, fresh: Any, makers: Any) -> None:
         self.state = state
         self.root = frames[0]
         self.frames = frames
@@ -35,7 +35,10 @@ class Segment:
         if REST in state.parameters:
             self._note_frame()
         self.fresh = fresh  # (prefix) -> a name that is not in the root's globals
-        self.make_resume = make_resume  # (code, offset, globals, level of its frame) -> name of the resume function in the root's globals
+        # (code, offset, globals, level of its frame) -> name of the resume function in the root's globals;
+        # (code, offset, globals, its caller's globals) -> the rest of a frame that another one waits for, and its name in the latter;
+        # (step, globals) -> the name of the function that runs it in the root's globals
+        self.make_resume, self.make_rest, self.make_step = makers
         self.graph_call: Instruction | None = None
         self.graph_name = ""
         self.module: Any = None

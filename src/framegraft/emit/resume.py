@@ -5,9 +5,10 @@ The code is the original function's, behind a prologue that restores cells and s
 
 from __future__ import annotations
 
+import re
 import weakref
 from collections.abc import Iterable, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 from .. import _native
@@ -15,10 +16,10 @@ from ..bytecode.code import parameter_count, qualified_name
 from ..bytecode.encode import encode
 from ..bytecode.flow import live_locals, perhaps_bound, remove_unreachable, stored_later
 from ..bytecode.ir import ExceptionHandler, Instruction
-from ..interp.frame import _DECODED, ORIGIN, PROLOGUE, RULES, _unsupported, instructions_of, origin_of
+from ..interp.frame import _DECODED, CALLS_REST, ORIGIN, PROLOGUE, RULES, _unsupported, instructions_of, origin_of
 from ..interp.unwind import PreviousException
-from ..model.source import instr
-from ..model.value import NONE, VariableTracker
+from ..model.source import BUILTINS, instr, pinned
+from ..model.value import NONE, FunctionVariable, VariableTracker
 
 _WATCHED: dict[int, weakref.ref[CodeType]] = {}  # id(code) -> code: when it goes, what is known of it does
 _REWRITTEN: dict[int, list[Instruction]] = {}
@@ -114,9 +115,10 @@ class ResumePoint:
 
     def __init__(
         self, code: CodeType, target: Instruction, depth: int, bound: set[str], ending: list[str], cells: list[str],
-        block: ExceptionHandler | None, again: bool = False, is_held: bool = False,
+        block: ExceptionHandler | None, again: bool = False, is_held: bool = False, callee: Callee | None = None, keeps: bool = False,
     ) -> None:
-        """``block``: what covers the instruction that was interrupted."""
+        """``block``: what covers the instruction that was interrupted. ``callee``: the value on the top of the stack is that of a call
+        which is still to be made. ``keeps``: the rest is given all variables, as its frame had them."""
         self.code = origin_of(code)
         body = body_of(self.code)
         self.index = target.place
@@ -131,14 +133,34 @@ class ResumePoint:
             read, replaced = read | handled, replaced - handled
         # Those that are not bound are passed as None, which nobody reads: one function serves the first round of a loop and the others.
         # Frames drop their variables in this order.
-        self.names = in_order((read & bound | replaced).difference(ending), self.code) + in_order(ending, self.code)
+        kept = {name for name in bound if not name.startswith(CELL)} if keeps else set()
+        self.names = in_order((read & bound | replaced | kept).difference(ending), self.code) + in_order(ending, self.code)
         self.cells = cells
         self.is_held = is_held  # perhaps by a traceback
-        self.arguments = [f"{STACK}{i}" for i in range(depth)] + [CELL + c for c in cells] + self.names + [REST] * is_held
+        self.callee = callee
+        own = [f"{STACK}{i}" for i in range(depth - (callee is not None))] + [CELL + c for c in cells] + self.names
+        self.passed_on = [] if callee is None else [_inner_name(name) for name in callee.arguments]
+        self.arguments = own + self.passed_on + [REST] * is_held
         self.again = again  # the instruction has broken a graph already
         within = None if self.block is None else (self.block.target.place, self.block.depth)
-        self.key = (id(self.code), self.index, tuple(self.arguments), again, within)
+        self.key = (id(self.code), self.index, tuple(self.arguments), again, within, callee and callee.key)
         self.body = body
+
+
+class Callee:
+    """The rest of a frame that another one waits for: the function, what it takes, and the instruction that had called it."""
+
+    def __init__(self, installed: Any, arguments: list[str], call: Instruction) -> None:
+        self.installed = installed  # the CompiledFunction, and its name in the globals of the frame that waits
+        self.arguments = arguments
+        self.call = call
+        self.key = (id(installed), call.offset, call.positions)
+
+
+def _inner_name(name: str) -> str:
+    """The name of a callee's parameter in its caller: ``x``, ``___1_x``, ``___2_x``, ..."""
+    found = re.fullmatch("___([0-9]+)_(.*)", name)
+    return f"___{int(found[1]) + 1}_{found[2]}" if found else f"___1_{name}"
 
 
 def _lies_in(body: list[Instruction], index: int, block: ExceptionHandler) -> bool:
@@ -154,13 +176,15 @@ def _lies_in(body: list[Instruction], index: int, block: ExceptionHandler) -> bo
 
 
 _CODES: dict[tuple, CodeType] = {}
+_CALLING: weakref.WeakValueDictionary[tuple, CodeType] = weakref.WeakValueDictionary()  # those that call a callee's, while in use
 _POINTS: dict[int, ResumePoint] = {}  # id(resume code) -> what it was made for
 
 
 def resume_code(point: ResumePoint) -> CodeType:
-    found = _CODES.get(point.key)
+    codes = _CODES if point.callee is None else _CALLING
+    found = codes.get(point.key)
     if found is None:
-        found = _CODES[point.key] = _build(point)
+        found = codes[point.key] = _build(point)
         _POINTS[id(found)] = point
     return found
 
@@ -168,21 +192,43 @@ def resume_code(point: ResumePoint) -> CodeType:
 def _build(point: ResumePoint) -> CodeType:
     body = _clone(point.body)
     target = body[point.index]
-    prologue = _prologue(point)
+    prologue = _prologue(point, body)
     prologue.append(instr("JUMP", None, target))
-    made = _finish(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells)
+    uses = None if point.callee is None else point.callee.installed
+    made = _finish(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells, uses=uses)
     if point.again:
         _AGAIN[id(made)] = target
     return made
 
 
-def _prologue(point: ResumePoint) -> list[Instruction]:
-    """What puts the frame into the state in which it goes on."""
+def _prologue(point: ResumePoint, body: list[Instruction], function: Any = None) -> list[Instruction]:
+    """What puts the frame into the state in which it goes on. ``function``: what is called in the place of the callee's rest."""
     made = _noting_frame() if point.is_held else []
-    made += _restore_cells(point.cells)
-    for i in range(point.depth):
+    made += restore_cells(point.cells)
+    for i in range(point.depth - (point.callee is not None)):
         made += _moved(f"{STACK}{i}")
+    if point.callee is not None:
+        load = instr("LOAD_CONST", function) if function is not None else instr("LOAD_GLOBAL", point.callee.installed.name)
+        load.run = _load_rest
+        made += [load, *_calling(point.callee, point.passed_on, body)]
     return made
+
+
+def _calling(callee: Callee, arguments: list[str], body: list[Instruction]) -> list[Instruction]:
+    """The call of the callee's rest, where the frame had called the callee itself: at its line, under its handler."""
+    call = instr("CALL", (len(arguments), ()))
+    call.place, call.positions = CALLS_REST, callee.call.positions
+    handler = callee.call.handler
+    if handler is not None:
+        call.handler = ExceptionHandler(body[handler.target.place], handler.depth, handler.lasti)
+    return [*(i for name in arguments for i in _moved(name)), call]
+
+
+def _load_rest(tx: Any, inst: Instruction) -> None:
+    """A trace goes into the rest as into any function; it is the tracer's own, and needs no guard."""
+    fn = tx.scope.real[inst.arg].fn
+    known = tx.state.scope(fn.__globals__, pinned(fn).child("FGLOBALS"), BUILTINS)
+    tx.push(FunctionVariable(fn.__code__, known, fn.__qualname__))
 
 
 def _name_of(point: ResumePoint) -> str:
@@ -227,13 +273,20 @@ def raising_code(code: CodeType, error: BaseException) -> CodeType | None:
         return None
     body = _clone(point.body)
     target, block = body[point.index], point.block
+    if point.callee is not None:
+        rest = point.callee.installed.obj.fn
+        inner = raising_code(rest.__code__, error)
+        assert inner is not None
+        prologue = _prologue(point, body, FunctionType(inner, rest.__globals__, rest.__name__))
+        prologue.append(instr("JUMP", None, target))
+        return encode_rest(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells)[0]
     handles = block is not None and block.target.place == point.index
     raising = instr("RAISE_VARARGS", 1)
     raising.handler = target.handler if block is None else ExceptionHandler(body[block.target.place], block.depth, block.lasti)
     handled = instr("COPY", 2) if handles else instr("LOAD_CONST", None)
-    prologue = [*_prologue(point), instr("LOAD_CONST", Raised(error)), handled, instr("CALL", (1, ())), raising]
+    prologue = [*_prologue(point, body), instr("LOAD_CONST", Raised(error)), handled, instr("CALL", (1, ())), raising]
     told = next((inst for inst in body[point.index :] if inst.positions and inst.positions[0]), target)  # a handler's start has no line
-    return _encode(point.code, prologue, body, told, _name_of(point), point.arguments, point.cells)[0]
+    return encode_rest(point.code, prologue, body, told, _name_of(point), point.arguments, point.cells)[0]
 
 
 def _moved(name: str) -> list[Instruction]:
@@ -253,28 +306,37 @@ def _noted_later(tx: Any, _: Instruction) -> None:
     tx.push(NONE)
 
 
-def _restore_cells(names: list[str]) -> list[Instruction]:
+def restore_cells(names: list[str]) -> list[Instruction]:
     return [i for name in names for i in (*_moved(CELL + name), instr("STORE_CELL", name))]
 
 
 def _finish(
     code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, qualname: str, argnames: list[str],
-    cells: list[str], free: Sequence[str] = (),
+    cells: list[str], free: Sequence[str] = (), uses: Any = None,
 ) -> CodeType:
-    """Code that is traced and run."""
-    made, instructions = _encode(code, prologue, body, target, qualname, argnames, cells, free)
-    _DECODED[id(made)] = (made, instructions)
-    ORIGIN[id(made)] = code
+    """Code that is traced and run. It lives on, or if it ``uses`` an installed name, keeps that alive and goes with its last user."""
+    made, instructions = encode_rest(code, prologue, body, target, qualname, argnames, cells, free)
+    if uses is not None:
+        made = made.replace(co_consts=(*made.co_consts, uses))
+    key, tables = id(made), (_DECODED, ORIGIN, _POINTS)
+
+    def forget(_: Any) -> None:
+        for table in tables:
+            table.pop(key, None)
+
+    _DECODED[key] = (made if uses is None else weakref.ref(made, forget), instructions)
+    ORIGIN[key] = code
     return made
 
 
-def _encode(
+def encode_rest(
     code: CodeType, prologue: list[Instruction], body: list[Instruction], target: Instruction, qualname: str, argnames: list[str],
     cells: list[str], free: Sequence[str] = (),
 ) -> tuple[CodeType, list[Instruction]]:
     for inst in prologue:
-        inst.place = PROLOGUE
-        inst.positions = target.positions
+        if inst.place != CALLS_REST:
+            inst.place = PROLOGUE
+            inst.positions = target.positions
         inst.run = inst.run or RULES.get(inst.op, _unsupported)
     instructions = remove_unreachable(prologue + body)
     for index, inst in enumerate(instructions):
@@ -333,7 +395,7 @@ class Suspended:
 
     def _build(self, place: int) -> CodeType:
         body = _clone(body_of(self.code))
-        prologue = [instr("RETURN_GENERATOR"), *_restore_cells(self.cells)]
+        prologue = [instr("RETURN_GENERATOR"), *restore_cells(self.cells)]
         handled = dict(self.handled)
         skip = -1
         for i in range(len(self.stack)):

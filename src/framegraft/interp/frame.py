@@ -185,6 +185,7 @@ class InstructionTranslator:
 
 
 PROLOGUE = -2  # the place of an instruction that belongs to no program: it restores the state of a frame that goes on
+CALLS_REST = -3  # of one that calls the rest of a callee
 UNBREAKABLE = frozenset(("RETURN_GENERATOR", "YIELD_VALUE", "SEND", "JUMP"))
 
 

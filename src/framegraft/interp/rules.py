@@ -271,6 +271,9 @@ def import_from(tx: Tx, inst: Instruction) -> None:
 
 @rule("RETURN_VALUE")
 def return_value(tx: Tx, inst: Instruction) -> tuple[str, VariableTracker]:
+    if tx is not tx.state.root and origin_of(tx.code) is not tx.code:  # the rest of a frame: its variables come from outside
+        for held in (*tx.locals.values(), *(cell.contents for cell in tx.cells.values())):
+            let_go(tx, held)
     return ("return", tx.stack.pop())
 
 

@@ -23,9 +23,11 @@ from ..emit.effects import changed_objects
 from ..emit.interrupted import Interrupted
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
-from ..errors import BackendCompilerFailed, FrameChanged, GraphBreak, NotYet, Restart, Unsupported, UserRaise
+from ..emit.step import Step
+from ..errors import BackendCompilerFailed, Covered, FrameChanged, GraphBreak, NotYet, Restart, Unsupported, UserRaise
 from ..interp import frame as frames
 from ..interp.state import TraceState, recursion_room
+from ..interp.unwind import is_covered
 from ..model.program import ProgramBuilder
 from ..model.source import BUILTINS, GLOBALS, Source, closure_cell, local
 from ..model.value import MISSING, CellVariable, LazyVariable
@@ -41,14 +43,13 @@ from ..tensor.symbolic import plain_number
 from . import logs, records
 from .checks import CheckFunction, EntryInfo
 from .later import LaterCode
-from .names import InstalledName, Numbering
+from .names import RESUME, STEP, InstalledName, Numbering
 from .search import Search
 
 _pins = itertools.count(1)
 _FORWARD_AD = Source("CONST", forward_ad)
 _LEVEL = _FORWARD_AD.child("DICT").child("KEY", "_current_level")  # of forward mode; none, or nothing is captured
 MAX_ATTEMPTS = 40
-RESUME = "__resume_at_"  # begins the names of resume functions
 
 
 class Conversion:
@@ -260,14 +261,25 @@ class Conversion:
         if broken.reason == "skipped_frame":
             raise broken
         if broken not in self.planned.values() and broken.reason != "forced_break":
-            return self._plan(interrupted, broken)
+            return self._plan(self._outside(interrupted) if isinstance(broken, Covered) else interrupted, broken)
         return self._unsafe(state) or self._emit(state, interrupted, broken, Interrupted.finish_break)
+
+    def _outside(self, interrupted: list) -> list:
+        """The frames, without those that the innermost of them to wait for a rest inside of a block waits for: what fails there reaches
+        the block as an error of the call. All of them where they are in a block of their own."""
+        for level in reversed(range(len(interrupted))):
+            frame = interrupted[level]
+            if frame.inst.place == frames.CALLS_REST and frame.inst.handler is not None:
+                return interrupted[: level + 1]
+            if is_covered(frame):
+                break
+        return interrupted
 
     def _emit(self, state: TraceState, interrupted: list, broken: GraphBreak | None, finish: Callable[[Any], None]) -> Any:
         root = interrupted[0]
         self.capture.spent("trace")
         kind = Segment if broken is None else Interrupted
-        segment = kind(state, interrupted, self._install, self._fresh, self._make_resume)
+        segment = kind(state, interrupted, self._install, self._fresh, (self._make_resume, self._make_rest, self._make_step))
         state.frames[:] = interrupted
         try:
             finish(segment)
@@ -295,7 +307,8 @@ class Conversion:
         instructions = segment.seal(self._compile_graph)
         if broken is not None:
             broken.settle()
-        if broken is not None and not (len(interrupted) == 1 and breaks_again(root.code, root.inst)):
+        known = interrupted[-1].inst.place == frames.CALLS_REST or len(interrupted) == 1 and breaks_again(root.code, root.inst)
+        if broken is not None and not known:
             records.note_break(broken, self.capture)
         return self._entry(state, root, segment, instructions, broken)
 
@@ -372,11 +385,11 @@ class Conversion:
         else:
             raise refused.failed or refused
 
-    def _fresh(self, prefix: str) -> str:
+    def _fresh(self, prefix: str, scope: dict[str, Any] | None = None) -> str:
         while True:
             name = f"{prefix}_{Numbering.next}"
             Numbering.next += 1
-            if name not in self.fn.__globals__:
+            if name not in (self.fn.__globals__ if scope is None else scope):
                 return name
 
     def _make_resume(self, code: types.CodeType, offset: int, scope: dict[str, Any], level: int) -> str:
@@ -385,12 +398,32 @@ class Conversion:
         if known is not None and known.scope is self.fn.__globals__:
             self.installed.append(known)
             return known.name
-        name = self._fresh(f"{RESUME}{offset}")
-        function = types.FunctionType(code, scope, code.co_name)
-        resume = InstalledName(self.fn.__globals__, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss, True))
-        self.ctx.resumes[key] = resume
+        resume = self.ctx.resumes[key] = self._resume(self._fresh(f"{RESUME}{offset}"), code, scope, self.fn.__globals__)
         self.installed.append(resume)
-        return name
+        return resume.name
+
+    def _make_rest(self, code: types.CodeType, offset: int, scope: dict[str, Any], around: dict[str, Any]) -> InstalledName:
+        key = (code, id(scope), id(around))
+        known = self.ctx.rests.get(key)
+        if known is None:
+            known = self._resume(self._fresh(f"{RESUME}{offset}", around), code, scope, around)
+            self.ctx.rests[key] = known
+        return known
+
+    def _resume(self, name: str, code: types.CodeType, scope: dict[str, Any], around: dict[str, Any]) -> InstalledName:
+        """A resume function, with a name in the globals of who calls it."""
+        function = types.FunctionType(code, scope, code.co_name)
+        return InstalledName(around, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss, True))
+
+    def _make_step(self, step: Step, scope: dict[str, Any]) -> str:
+        code = step.build()
+        key = (code, id(scope), id(self.fn.__globals__))
+        known = self.ctx.resumes.get(key)
+        if known is None or known.scope is not self.fn.__globals__:
+            function = types.FunctionType(code, scope, code.co_name)
+            known = self.ctx.resumes[key] = InstalledName(self.fn.__globals__, self._fresh(f"{STEP}{step.offset}"), function)
+        self.installed.append(known)
+        return known.name
 
     def _code(self, segment: Segment, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
         return LaterCode(instructions, self.code, argnames, line, tuple(self.installed), segment.unseen)

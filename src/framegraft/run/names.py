@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+RESUME = "__resume_at_"  # begins the names of resume functions
+STEP = "__step_at_"  # and of those that run the one instruction that broke the graph
+
 
 class Numbering:
     """The number in the next name of a graph or resume function. A name that running code still uses is left out."""

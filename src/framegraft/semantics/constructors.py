@@ -12,6 +12,7 @@ from typing import Any
 
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
+from ..interp.frame import origin_of
 from ..interp.state import realize, user_error
 from ..model.dispatch import METHODS, TENSOR, constructs, handles, specialised
 from ..model.value import (
@@ -70,7 +71,7 @@ def _super_of(cls: type, obj: VariableTracker) -> SuperVariable:
 
 def first_argument(tx: Any) -> VariableTracker:
     """What the first parameter is now, as super() takes it (CPython: super_init_without_args)."""
-    name = tx.code.co_varnames[0]
+    name = origin_of(tx.code).co_varnames[0]
     now = tx.cells[name].contents if name in tx.cells else tx.locals.get(name, MISSING)
     if now is MISSING:
         raise UserRaise(user_error(RuntimeError, "super(): arg[0] deleted"))

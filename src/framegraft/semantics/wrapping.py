@@ -245,7 +245,7 @@ class VariableBuilder:
         if known_by_parts(value, source):
             guards.add(source, "TYPE", types.FunctionType)
             guards.add(source.child("FCODE"), "ID", value.__code__)
-            if value.__globals__ is self.state.root.scope.real:
+            if id(value.__globals__) in self.state.scopes:  # of a function that is traced
                 guards.add(source.child("FGLOBALS"), "PY", _GlobalsAre(value.__globals__))
             else:
                 guards.pin(source, value)

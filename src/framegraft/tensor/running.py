@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..errors import GraphBreak
+from ..errors import Covered, GraphBreak
 from ..interp.state import realize
 from ..interp.unwind import catches, entered_before
 from ..model.value import (
@@ -230,7 +230,7 @@ def note_errors(state: Any, name: str, raises: bool) -> int:
         steady = note_modes(state) and _note_exits(state) and not state.exceptions  # the context of what it raises
         state.rescued |= not steady or caught > 0 or bool(state.graph.leaving)
         if not state.rescue and (caught or not steady):
-            raise GraphBreak("untraceable_call", f"{name} may raise, inside a block that handles or undoes, or between two modes")
+            raise Covered("untraceable_call", f"{name} may raise, inside a block that handles or undoes, or between two modes")
     return caught
 
 

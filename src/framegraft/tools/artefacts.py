@@ -5,7 +5,8 @@ One folder for each entry, named ``<frame>_<index>_<function>``:
     original.py            the user's function
     transformed.py         the code that runs instead (a disassembly, with the reason, where there is no source for it)
     __compiled_fn_N.py     the graph: readable, and runnable by itself with inputs of the same shapes
-    __resume_at_M_N.py     the resume functions that the transformed code calls
+    __resume_at_M_N.py     the resume functions that the transformed code calls, and those that they call
+    __step_at_M_N.py       the instruction that broke the graph, where that was in a function that the trace had entered
     guards.py              when the entry may be used again, with the reason of each guard
     break.txt              why the graph ended where it did
     frame.pkl              with ``frames=True``: the function and its arguments, for ``replay``; frame.txt where that is not possible
@@ -26,7 +27,7 @@ from .. import _native, events
 from ..bytecode.encode import in_order
 from ..emit.resume import origin_of
 from ..run import records
-from ..run.names import InstalledName
+from ..run.names import STEP, InstalledName
 from . import sources
 from .details import Break, Collector
 from .frames import record_event
@@ -111,7 +112,7 @@ class Artefacts(Collector):
         self.write(capture, "transformed.py", transformed_text(capture, transformed)[0])
         for name, resume in resume_functions(transformed):
             source, refused = sources.readable_code(resume.__code__, name)
-            head = f'"""What is left of {title(capture)} after the break.{refusal(refused)}"""\n\n'
+            head = f'"""{_part(name, resume)} {title(capture)}{refusal(refused)}"""\n\n'
             self.write(capture, f"{name}.py", head + source)
         if self.frames:
             refused = record_event(event, self.folder(capture))
@@ -147,6 +148,11 @@ def title(capture: records.Capture) -> str:
     return f"{capture.name}{' (resumed)' if capture.resume else ''} ({where}), entry {capture.index}"
 
 
+def _part(name: str, function: Any) -> str:
+    what = "The instruction that broke the graph, in" if name.startswith(STEP) else "What is left of"
+    return f"{what} {function.__code__.co_name} after the break. Made for"
+
+
 def refusal(refused: str) -> str:
     return f"\n\nNo source for this code: {refused}\n" if refused else ""
 
@@ -158,9 +164,15 @@ def transformed_text(capture: records.Capture, code: Any) -> tuple[str, bool]:
 
 
 def resume_functions(code: Any) -> list[tuple[str, Any]]:
-    """(name, function) of the resume functions that a transformed code uses."""
-    found = [c for c in code.co_consts if isinstance(c, InstalledName) and isinstance(c.obj, _native.CompiledFunction)]
-    return [(c.name, c.obj.fn) for c in found]
+    """(name, function) of the resume functions that a transformed code uses, of those that these call, and of single instructions."""
+    found: list[tuple[str, Any]] = []
+    for const in code.co_consts:
+        if isinstance(const, InstalledName):
+            if isinstance(const.obj, _native.CompiledFunction):
+                found += [(const.name, const.obj.fn), *resume_functions(const.obj.fn.__code__)]
+            elif const.name.startswith(STEP):
+                found.append((const.name, const.obj))
+    return found
 
 
 class _Compilers(logging.Handler):
