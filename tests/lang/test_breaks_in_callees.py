@@ -371,6 +371,24 @@ def test_instructions_of_other_kinds(x, items):
     return formats(x - 1), subscripts(items, x), items
 
 
+def imports(x):
+    y = x + 1
+    import xdrlib_that_is_not_there_1 as found  # type: ignore[import-not-found]
+    return y, found
+
+
+def imports_or_not(x):
+    try:
+        return imports(x)
+    except ImportError as error:
+        return x - 1, error.name
+
+
+@differential()
+def test_an_import_that_fails(x):
+    return imports_or_not(x + 1)[0] * 2, imports_or_not(x)[1]
+
+
 @differential(lambda: (torch.ones(3),))
 def test_recursion(x):
     def down(y, n):

@@ -19,7 +19,7 @@ from .resume import CELL, STACK, body_of, encode_rest, in_order, live_at, restor
 
 # What takes its operands from the top of the stack and leaves one value or none; BEFORE_WITH leaves two.
 _OPS = frozenset(("CALL", "CALL_EX", "APPLY", "LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "FORMAT_VALUE",
-                  "POP_JUMP_IF", "BEFORE_WITH"))
+                  "POP_JUMP_IF", "IMPORT_NAME", "BEFORE_WITH"))
 
 _CODES: weakref.WeakValueDictionary[tuple, CodeType] = weakref.WeakValueDictionary()  # while an entry uses them
 
