@@ -114,6 +114,7 @@ def main() -> None:
     known: dict[str, tuple[Callable[[], programs.Program], int]] = {
         "toy function": (lambda: (programs.fresh(programs.toy), (x, y), {}), 50),
         "toy function with a break": (lambda: (programs.fresh(programs.toy_with_break), (x, y.abs()), {}), 50),
+        "break three calls down": (lambda: (programs.fresh(programs.deep_break), (x, y.abs()), {}), 50),
         "64-Linear MLP": (programs.mlp, 5),
         "100 arguments in a dict and a list": (hundred, 5),
     }

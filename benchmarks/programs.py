@@ -31,6 +31,19 @@ def toy_with_break(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return x * b
 
 
+def _scaled(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return toy_with_break(a + 1, b) * 2
+
+
+def _shifted(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return _scaled(a * 2, b) + a
+
+
+def deep_break(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The break of ``toy_with_break``, three calls further down."""
+    return _shifted(a.abs(), b) - b
+
+
 def hundred(options: dict[str, Any], items: list[Any], x: torch.Tensor) -> torch.Tensor:
     for i in range(50):
         x = x + options[f"k{i}"] * items[i]
