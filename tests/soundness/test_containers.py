@@ -307,3 +307,30 @@ def test_which_nan_is_in_the_argument(C):
             c = C(lambda x, v, items: (x + 1, v in items))
             told += [c(X(), nan, make(first)), c(X(), nan, make(second))]
     return told
+
+
+@probe
+def test_iterators_that_draw_from_one_place_or_not(C):
+    """Each of several, made of others or not; what they draw from, and how, changes between calls."""
+
+    def draws(x, one, other, n=2):
+        told = []
+        for v in one:
+            told.append(v)
+            for w in other:
+                told.append(w)
+                x = x + 1
+                if len(told) % n == 0:
+                    break
+        return told, x, list(one), list(other)
+
+    def pairs():
+        for same in (False, True, False):
+            base = iter([1, 2, 3, 4, 5, 6])
+            yield base, enumerate(base if same else iter([7, 8, 9]))
+            yield zip("abc", base if same else iter([4, 5, 6, 7])), enumerate(base)
+            yield zip(iter([1, 2, 3]), base), zip("abcde", base if same else iter([5, 6]))
+            yield enumerate(zip("xyz", "abc")), zip(range(5), enumerate(base))
+
+    c = C(draws)
+    return [c(X(), one, other) for one, other in pairs()]

@@ -93,6 +93,36 @@ def advance(iterator: Any, count: int) -> None:
         next(iterator, None)
 
 
+class Leaf:
+    """Accessor: one of the iterators over containers that an iterator draws from."""
+
+    def __init__(self, leaf: int) -> None:
+        self.leaf = leaf
+        self.__name__ = f"leaf_{leaf}"
+
+    def __call__(self, iterator: Any) -> Any:
+        return leaves_of(iterator)[self.leaf]
+
+
+class Drawing:
+    """Guard: the iterator draws from others of the same types in the same way."""
+
+    __name__ = "draws_alike"
+
+    def __init__(self, iterator: Any) -> None:
+        self.types = self._types(iterator)
+
+    def __call__(self, iterator: Any) -> bool:
+        return self._types(iterator) == self.types
+
+    def _types(self, iterator: Any) -> tuple:
+        kind = type(iterator)
+        if kind not in (enumerate, zip):
+            return (kind,)
+        inner = iterator.__reduce__()[1]
+        return (kind, *map(self._types, inner[:1] if kind is enumerate else inner))
+
+
 class Container:
     """Accessor: what one of an iterator's leaves draws from; None where that cannot change."""
 
@@ -167,13 +197,21 @@ class OutsideIteratorVariable(VariableTracker):
 
 def wrap_iterator(state: Any, value: Any, source: Source) -> OutsideIteratorVariable:
     leaves = leaves_of(value)
-    others = [t for t in state.by_id.values() if isinstance(t, OutsideIteratorVariable)]
-    if len({id(leaf) for leaf in leaves}) != len(leaves):
-        raise GraphBreak("unsupported_iterator", "an iterator that draws from one place twice")
-    if others and any(type(t.value) not in LEAVES for t in (*others, OutsideIteratorVariable(value, source))):
-        raise GraphBreak("unsupported_iterator", "several iterators from outside that may draw from one place")
     made = OutsideIteratorVariable(value, source)
+    others = [t for t in state.by_id.values() if isinstance(t, OutsideIteratorVariable)]
+    places = [*leaves, *(leaf for t in others for leaf in leaves_of(t.value))]
+    if len({id(leaf) for leaf in places}) != len(places):
+        raise GraphBreak("unsupported_iterator", "iterators from outside that draw from one place")
     state.guards.add(source, "PY", made.remaining)
     if others:
-        state.guards.add(Source("NONE"), "NOALIAS", (source, *(t.source for t in others)))
+        state.guards.add(Source("NONE"), "NOALIAS", tuple(place for t in (made, *others) for place in _places(state, t)))
     return made
+
+
+def _places(state: Any, tracker: OutsideIteratorVariable) -> list[Source]:
+    """Where the iterators over containers are that an iterator draws from."""
+    source: Any = tracker.source
+    if type(tracker.value) in LEAVES:
+        return [source]
+    state.guards.add(source, "PY", Drawing(tracker.value))
+    return [source.child("PYCALL", Leaf(i)) for i in range(len(leaves_of(tracker.value)))]
