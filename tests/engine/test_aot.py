@@ -238,3 +238,21 @@ def test_a_view_that_has_left_its_base():
     view.data = torch.arange(4.0)
     assert framegraft.compile(fn, backend="aot_eager")(base, view).tolist() == [0.0, 2.0, 4.0, 6.0]
     assert base.tolist() == [2.0, 2.0, 2.0] and view.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backward_passes_whose_sizes_the_data_decides(backend):
+    def f(x, mask):
+        y = torch.zeros_like(x)
+        y[mask] = x.sin().sum()
+        return y * 2
+
+    def step(fn):
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        for n in (3, 5):
+            fn(x, x > n).cos().sum().backward()
+        return fn(x, x > 1), x.grad
+
+    compiled = framegraft.compile(f, backend=backend)
+    torch.testing.assert_close(step(compiled), step(f))
+    assert framegraft.stats()["graph_breaks"] == 0

@@ -21,6 +21,7 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from .. import config
+from ..tensor.fake import DATA_DEPENDENT
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
 from .unused import with_unused, without_unused, written_tensor
 
@@ -32,9 +33,20 @@ _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 
 
 def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
-    """``compile_one`` of the graph, or of each of its parts."""
+    """``compile_one`` of the graph, or of each of its parts.
+
+    A part runs as it was captured where its backward pass makes tensors of sizes that the data decides: that of ``y[mask] = values``
+    calls ``nonzero``, which AOTAutograd refuses where no symbols are made for such sizes.
+    """
+
+    def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        try:
+            return compile_one(part, inputs)
+        except DATA_DEPENDENT:
+            return part.forward
+
     extended, unused = with_unused(gm)
-    compiled = _compile_parts(extended, example_inputs, compile_one)
+    compiled = _compile_parts(extended, example_inputs, one)
     return without_unused(compiled, unused) if unused else compiled
 
 
