@@ -256,3 +256,45 @@ def test_backward_passes_whose_sizes_the_data_decides(backend):
     compiled = framegraft.compile(f, backend=backend)
     torch.testing.assert_close(step(compiled), step(f))
     assert framegraft.stats()["graph_breaks"] == 0
+
+
+def product(y, w):
+    y.mul_(w)
+    return y.sum() + w.sum()
+
+
+def power(y, w):
+    return y.pow_(2).sum()
+
+
+def part_of_a_view(y, w):
+    y.view(-1)[2:].mul_(w.view(-1)[2:])
+    return y.sum()
+
+
+def needed_later(y, w):
+    z = y * w
+    y.add_(1)
+    return z.sum() + y.sum()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("f", [product, power, part_of_a_view, needed_later], ids=lambda f: f.__name__)
+def test_inputs_that_are_written_to_and_needed_for_gradients(backend, f):
+    """Eager mode saves what they were; it fails in the backward pass where something else has saved them."""
+
+    def step(fn):
+        x, w = torch.arange(6.0).reshape(2, 3).requires_grad_(), torch.full((2, 3), 2.0).requires_grad_()
+        seen = []
+        for y in (x * 1, x.detach().clone(), x[torch.tensor([1, 0])]):
+            loss = fn(y, w)
+            seen += [y.detach().clone(), y.requires_grad]
+            if loss.requires_grad:
+                try:
+                    loss.backward()
+                except RuntimeError as error:
+                    seen.append(str(error).split(":")[0])
+        return *seen, x.grad, w.grad
+
+    expected, found = step(f), step(framegraft.compile(f, backend=backend))
+    assert framegraft.testing.same(expected, found), (expected, found)

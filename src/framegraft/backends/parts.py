@@ -28,6 +28,7 @@ from .unused import with_unused, without_unused, written_tensor
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
 _EAGER = -1
+_CHANGED = "has been modified by an inplace operation"  # torch/csrc/autograd/saved_variable.cpp
 _MAX_PARTS = 8
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 
@@ -36,13 +37,18 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
     """``compile_one`` of the graph, or of each of its parts.
 
     A part runs as it was captured where its backward pass makes tensors of sizes that the data decides: that of ``y[mask] = values``
-    calls ``nonzero``, which AOTAutograd refuses where no symbols are made for such sizes.
+    calls ``nonzero``, which AOTAutograd refuses where no symbols are made for such sizes. So it does where the graph changes what
+    its backward pass needs: eager mode has the error in that pass, if there is one.
     """
 
     def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         try:
             return compile_one(part, inputs)
         except DATA_DEPENDENT:
+            return part.forward
+        except RuntimeError as error:
+            if _CHANGED not in str(error):
+                raise
             return part.forward
 
     extended, unused = with_unused(gm)

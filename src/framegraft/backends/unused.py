@@ -127,6 +127,16 @@ def _dead(gm: GraphModule) -> list[Node]:
     return [n for n in calls if n not in alive]
 
 
+def written_inputs(gm: GraphModule) -> set[int]:
+    """The numbers of the placeholders whose memory the graph writes to in operations on tensors that require a gradient."""
+    written: set[int] = set()
+    for node in gm.graph.nodes:
+        tensor = written_tensor(node)
+        if tensor is not None and any(t.requires_grad for n in node.all_input_nodes for t in _tensors(n.meta.get("example_value"))):
+            written |= _memory(tensor)
+    return {i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder") if _memory(n) & written}
+
+
 def written_tensor(node: Node) -> Node | None:
     """The tensor that an operation changes in place; the operation itself where its ``out=`` is no single tensor."""
     name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
