@@ -298,3 +298,56 @@ def test_inputs_that_are_written_to_and_needed_for_gradients(backend, f):
 
     expected, found = step(f), step(framegraft.compile(f, backend=backend))
     assert framegraft.testing.same(expected, found), (expected, found)
+
+
+DRAWN = {
+    "randn_like": torch.randn_like,
+    "randint_like": lambda x: torch.randint_like(x, 0, 99),
+    "exponential": lambda x: torch.empty_like(x).exponential_(),
+    "geometric": lambda x: torch.zeros_like(x).geometric_(0.3),
+    "random": lambda x: torch.zeros_like(x).random_(0, 100),
+    "gumbel_softmax": torch.nn.functional.gumbel_softmax,
+    "rrelu": lambda x: torch.nn.functional.rrelu(-x.abs(), training=True),
+}
+
+
+@pytest.mark.parametrize("drawn", DRAWN.values(), ids=DRAWN)
+def test_equal_operations_that_draw_random_numbers(drawn):
+    """torch's partitioner took two of them for one."""
+
+    def f(x, w):
+        noisy = (x + drawn(x)) @ w
+        return (noisy * (x + drawn(x))).sum()
+
+    def step(fn):
+        torch.manual_seed(0)
+        w = torch.ones(4, 4, requires_grad=True)
+        losses = [fn(torch.ones(4, 4), w) for _ in range(2)]
+        sum(losses).backward()
+        return losses, w.grad, torch.rand(2)
+
+    torch.testing.assert_close(step(framegraft.compile(f, backend="aot_eager")), step(f), rtol=0, atol=0)
+
+
+def test_equal_calls_of_an_operator_of_the_program():
+    calls = []
+
+    @torch.library.custom_op("framegraft_tests::numbered", mutates_args=())
+    def numbered(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x + len(calls)
+
+    numbered.register_fake(torch.empty_like)
+    numbered.register_autograd(lambda ctx, g: g)
+
+    def f(x, w):
+        return (numbered(x) * w + numbered(x) * w * w).sum()
+
+    def step(fn):
+        calls.clear()
+        w = torch.full((3,), 2.0, requires_grad=True)
+        loss = fn(torch.ones(3), w)
+        loss.backward()
+        return loss, w.grad, torch.tensor(len(calls))
+
+    torch.testing.assert_close(step(framegraft.compile(f, backend="aot_eager")), step(f))

@@ -38,13 +38,14 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
 
     A part runs as it was captured where its backward pass makes tensors of sizes that the data decides: that of ``y[mask] = values``
     calls ``nonzero``, which AOTAutograd refuses where no symbols are made for such sizes. So it does where the graph changes what
-    its backward pass needs: eager mode has the error in that pass, if there is one.
+    its backward pass needs: eager mode has the error in that pass, if there is one. And torch.fx cannot write the code of a graph
+    that calls ``aten.random.from``.
     """
 
     def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         try:
             return compile_one(part, inputs)
-        except DATA_DEPENDENT:
+        except (*DATA_DEPENDENT, SyntaxError):
             return part.forward
         except RuntimeError as error:
             if _CHANGED not in str(error):
