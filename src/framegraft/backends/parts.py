@@ -23,7 +23,7 @@ from torch.fx import Graph, GraphModule, Node
 from .. import config
 from ..tensor.fake import DATA_DEPENDENT
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
-from .unused import with_unused, without_unused, written_tensor
+from .unused import memory_of, with_unused, without_unused, written_tensor
 
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
@@ -67,8 +67,8 @@ def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: 
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
         recurrent = _EAGER in labels.values()
-        if recurrent and len(runs) == 1:
-            return gm.forward
+        if recurrent and len(runs) == 1 or len({*labels.values()} - {_EAGER}) > 1:
+            return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
         with _unrolled() if recurrent else contextlib.nullcontext():
             return compile_one(gm, example_inputs)
     made = _Parts(gm, list(example_inputs))
@@ -189,9 +189,17 @@ def _separable(runs: list[_Run]) -> bool:
             if crossing and not isinstance(_value(used), (torch.Tensor, torch.SymInt)):
                 return False
         written = written_tensor(node)
-        if written is not None and (written.op != "placeholder" or any(part.get(user) != mine for user in written.users)):
+        if written is not None and not _stays_in(part, mine, written):
             return False
     return True
+
+
+def _stays_in(part: dict[Node, int], mine: int, written: Node) -> bool:
+    """Whether one part alone has to do with the memory of a tensor that it writes to; it may give it to the caller."""
+    memory = memory_of(written)
+    holders = [n for n in written.graph.nodes if n is written or memory_of(n) & memory]
+    return bool(memory) and all(part.get(n, mine) == mine for n in holders) and all(
+        part.get(user) == mine or user.op == "output" and holder.op != "placeholder" for holder in holders for user in holder.users)
 
 
 def _in_modes(fn: Callable[..., Any], modes: tuple[bool, ...]) -> Callable[..., Any]:
