@@ -238,3 +238,116 @@ def test_a_view_that_has_left_its_base():
     view.data = torch.arange(4.0)
     assert framegraft.compile(fn, backend="aot_eager")(base, view).tolist() == [0.0, 2.0, 4.0, 6.0]
     assert base.tolist() == [2.0, 2.0, 2.0] and view.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_backward_passes_whose_sizes_the_data_decides(backend):
+    def f(x, mask):
+        y = torch.zeros_like(x)
+        y[mask] = x.sin().sum()
+        return y * 2
+
+    def step(fn):
+        x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+        for n in (3, 5):
+            fn(x, x > n).cos().sum().backward()
+        return fn(x, x > 1), x.grad
+
+    compiled = framegraft.compile(f, backend=backend)
+    torch.testing.assert_close(step(compiled), step(f))
+    assert framegraft.stats()["graph_breaks"] == 0
+
+
+def product(y, w):
+    y.mul_(w)
+    return y.sum() + w.sum()
+
+
+def power(y, w):
+    return y.pow_(2).sum()
+
+
+def part_of_a_view(y, w):
+    y.view(-1)[2:].mul_(w.view(-1)[2:])
+    return y.sum()
+
+
+def needed_later(y, w):
+    z = y * w
+    y.add_(1)
+    return z.sum() + y.sum()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("f", [product, power, part_of_a_view, needed_later], ids=lambda f: f.__name__)
+def test_inputs_that_are_written_to_and_needed_for_gradients(backend, f):
+    """Eager mode saves what they were; it fails in the backward pass where something else has saved them."""
+
+    def step(fn):
+        x, w = torch.arange(6.0).reshape(2, 3).requires_grad_(), torch.full((2, 3), 2.0).requires_grad_()
+        seen = []
+        for y in (x * 1, x.detach().clone(), x[torch.tensor([1, 0])]):
+            loss = fn(y, w)
+            seen += [y.detach().clone(), y.requires_grad]
+            if loss.requires_grad:
+                try:
+                    loss.backward()
+                except RuntimeError as error:
+                    seen.append(str(error).split(":")[0])
+        return *seen, x.grad, w.grad
+
+    expected, found = step(f), step(framegraft.compile(f, backend=backend))
+    assert framegraft.testing.same(expected, found), (expected, found)
+
+
+DRAWN = {
+    "randn_like": torch.randn_like,
+    "randint_like": lambda x: torch.randint_like(x, 0, 99),
+    "exponential": lambda x: torch.empty_like(x).exponential_(),
+    "geometric": lambda x: torch.zeros_like(x).geometric_(0.3),
+    "random": lambda x: torch.zeros_like(x).random_(0, 100),
+    "gumbel_softmax": torch.nn.functional.gumbel_softmax,
+    "rrelu": lambda x: torch.nn.functional.rrelu(-x.abs(), training=True),
+}
+
+
+@pytest.mark.parametrize("drawn", DRAWN.values(), ids=DRAWN)
+def test_equal_operations_that_draw_random_numbers(drawn):
+    """torch's partitioner took two of them for one."""
+
+    def f(x, w):
+        noisy = (x + drawn(x)) @ w
+        return (noisy * (x + drawn(x))).sum()
+
+    def step(fn):
+        torch.manual_seed(0)
+        w = torch.ones(4, 4, requires_grad=True)
+        losses = [fn(torch.ones(4, 4), w) for _ in range(2)]
+        sum(losses).backward()
+        return losses, w.grad, torch.rand(2)
+
+    torch.testing.assert_close(step(framegraft.compile(f, backend="aot_eager")), step(f), rtol=0, atol=0)
+
+
+def test_equal_calls_of_an_operator_of_the_program():
+    calls = []
+
+    @torch.library.custom_op("framegraft_tests::numbered", mutates_args=())
+    def numbered(x: torch.Tensor) -> torch.Tensor:
+        calls.append(1)
+        return x + len(calls)
+
+    numbered.register_fake(torch.empty_like)
+    numbered.register_autograd(lambda ctx, g: g)
+
+    def f(x, w):
+        return (numbered(x) * w + numbered(x) * w * w).sum()
+
+    def step(fn):
+        calls.clear()
+        w = torch.full((3,), 2.0, requires_grad=True)
+        loss = fn(torch.ones(3), w)
+        loss.backward()
+        return loss, w.grad, torch.tensor(len(calls))
+
+    torch.testing.assert_close(step(framegraft.compile(f, backend="aot_eager")), step(f))

@@ -166,3 +166,115 @@ def test_bodies_that_no_change_concerns_are_captured():
         return x * size(5), size(7, scale=1)
 
     return fn
+
+
+class Recipe:
+    """An object that hashes and compares by identity, as a cache keeps it."""
+
+    def __init__(self, axes):
+        self.axes = axes
+
+
+class Equal(Recipe):
+    def __eq__(self, other):
+        return type(other) is Equal and self.axes == other.axes
+
+    def __hash__(self):
+        return hash(self.axes)
+
+
+class Slotted:
+    __slots__ = ("axes",)
+
+
+def shapes(recipe, shape, names=()):
+    return [shape[axis] for axis in recipe.axes], dict(names), type(shape)
+
+
+@differential(build=True, graphs=1)
+def test_objects_and_tuples_of_them_as_arguments():
+    @functools.lru_cache(8)
+    def cached(recipe, shape, names=()):
+        return shapes(recipe, shape, names)
+
+    @functools.lru_cache(8)
+    def first(pair, *, other):
+        return pair[1][0].axes[0] + other[0].axes[1]
+
+    one, two = Recipe((1, 0)), Recipe((0, 0))
+
+    def fn(x):
+        y = x.reshape(1, 3)
+        sizes, names, kind = cached(one, y.shape, (("a", 2), ("b", 3)))
+        n = first((1, (one, two)), other=(one, 5))
+        return y.reshape(sizes) * n, names, kind, cached(two, (4, 5)), cached(one, y.shape, (("a", 2), ("b", 3)))
+
+    return fn
+
+
+@differential(build=True, graphs=1)
+def test_answers_that_are_objects():
+    @functools.lru_cache
+    def recipe(n):
+        return Recipe((n, 0))
+
+    @functools.lru_cache
+    def cached(recipe, shape):
+        return shapes(recipe, shape)
+
+    recipe(1)
+
+    def fn(x):
+        return x.reshape(cached(recipe(1), x.reshape(1, 3).shape)[0]), recipe(1) is recipe(1)
+
+    return fn
+
+
+@differential(build=True)
+def test_objects_that_compare_by_value_or_take_no_weak_reference():
+    @functools.lru_cache
+    def axis(recipe):
+        return recipe.axes
+
+    slotted = Slotted()
+    slotted.axes = 4
+
+    def fn(x):
+        return x * axis(Equal(2)), axis(Equal(2)), axis(slotted)
+
+    return fn
+
+
+@differential(build=True, calls=3)
+def test_an_object_that_changes_behind_the_cache():
+    @functools.lru_cache
+    def axis(recipe):
+        return recipe.axes
+
+    recipe = Recipe(1)
+
+    def fn(x):
+        found = axis(recipe)
+        recipe.axes += 1
+        x = x * axis(recipe)
+        if recipe.axes > 2:
+            axis.cache_clear()
+        return x, found, axis(recipe), axis((recipe,)[0])
+
+    return fn
+
+
+@differential(build=True, calls=4)
+def test_answers_that_the_program_changes():
+    @functools.lru_cache
+    def sizes(recipe, shape):
+        return [shape[axis] for axis in recipe.axes]
+
+    recipe = Recipe((0, 0))
+
+    def fn(x):
+        found = sizes(recipe, x.shape)
+        found.append(len(found))
+        return x * len(found), found, sizes(recipe, x.shape) is found
+
+    return fn

@@ -406,3 +406,33 @@ def test_chain_map_and_user_dict(C):
     m.maps[0]["a"] = 4
     u.data = {"a": 9, "b": 1}
     return seen, f(X())
+
+
+class Plan:
+    def __init__(self, axis):
+        self.axis = axis
+
+
+@probe
+def test_cache_with_objects_for_arguments(C):
+    @functools.lru_cache(maxsize=None)
+    def cached(plan, sizes):
+        return [plan.axis * n for n in sizes]
+
+    holder = [Plan(2), Plan(3)]
+    f = C(lambda x, k: x * sum(cached(holder[k], (1, (2, 3)[k]))))
+    seen = [f(X(), 0), f(X(), 1)]
+    holder[0].axis = 7  # the cache keeps its answer
+    seen.append(f(X(), 0))
+    cached.cache_clear()
+    seen.append(f(X(), 0))
+    cached(holder[0], (1, 2)).append(100)
+    seen.append(f(X(), 0))
+    holder[0] = Plan(11)
+    seen.append(f(X(), 0))
+    gone = weakref.ref(holder[1])
+    holder[1] = Plan(12)
+    seen.append(gone() is None)
+    cached.cache_clear()
+    seen += [gone() is None, f(X(), 1), f(X(), 0)]
+    return seen

@@ -143,3 +143,26 @@ def test_hooks_of_inputs_run_once():
         return z * z * x
 
     assert run(framegraft.compile(f, backend="aot_eager")) == run(f)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_views_of_what_another_graph_made(backend):
+    """The view's autograd graph leads to the node of the graph that made the input: that node is the other graph's."""
+
+    def made(x):
+        return x.sin() * 2
+
+    def viewed(y):
+        return y.t()
+
+    def run(made, viewed):
+        x = torch.arange(9.0).reshape(3, 3).requires_grad_()
+        found = []
+        for given in (made(x), x.exp() + 1, made(x)):
+            first, = torch.autograd.grad(viewed(given).square().sum(), x, create_graph=True)
+            second, = torch.autograd.grad(first.square().sum(), x)
+            found += [first.detach(), second]
+        return found
+
+    compiled = [framegraft.compile(fn, backend=backend) for fn in (made, viewed)]
+    torch.testing.assert_close(run(*compiled), run(made, viewed))

@@ -68,6 +68,44 @@ def test_losses_that_share_nothing_are_differentiated_one_by_one(backend):
     torch.testing.assert_close(*results)
 
 
+def with_a_draw_in_place(a, b, x):
+    first = a(x) * torch.empty(2, 3).normal_()
+    return first.sin().sum(), b(first.detach()).cos().sum()
+
+
+def with_a_switch(a, b, x):
+    first = a(x).sin().sum()
+    with torch.no_grad():
+        shift = a(x).mean()
+    return first, (b(x) + shift).cos().sum()
+
+
+def in_turns(a, b, x):
+    first = second = x
+    for _ in range(6):
+        first, second = a(first).sin(), b(second).cos()
+    return first.sum(), second.sum()
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("losses", [with_a_draw_in_place, with_a_switch, in_turns], ids=lambda f: f.__name__)
+def test_losses_are_kept_apart_whatever_lies_between_them(losses, backend):
+    a, b = nn.Linear(3, 3), nn.Linear(3, 3)
+    compiled = framegraft.compile(losses, backend=backend, fullgraph=True)
+    x = torch.randn(2, 3)
+    results = []
+    for fn in (losses, compiled):
+        a.zero_grad()
+        b.zero_grad()
+        torch.manual_seed(0)
+        first, second = fn(a, b, x)
+        first.backward()
+        seen = [b.weight.grad is None]
+        second.backward()
+        results.append((seen, a.weight.grad.clone(), b.weight.grad.clone()))
+    torch.testing.assert_close(*results)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_parts_with_running_statistics_and_dropout(backend):
     """What draws random numbers or writes stays in order."""

@@ -20,9 +20,9 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from .eager import warn_ignored
 from .parts import compile_parts
-from .tracing import backend_context, own_copy, symbolic_inputs
+from .tracing import backend_context, each_call_for_itself, own_copy, symbolic_inputs
 from .twice import twice_differentiable
-from .unused import written_tensor
+from .unused import written_inputs, written_tensor
 
 
 def boxed_nop(gm: GraphModule, example_inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
@@ -41,12 +41,41 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
     settings.setdefault("keep_inference_input_mutations", True)
 
     def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        written = written_inputs(part) if "partition_fn" in settings else set()
+        given = {**settings, "partition_fn": _refusing(settings["partition_fn"], written)} if written else settings
         with backend_context(part, ShapeEnv if _calls_operators_of_graphs(part) else None):
-            compiled = twice_differentiable(aot_module_simplified(part, symbolic_inputs(part, inputs), **settings), part)
+            try:
+                with each_call_for_itself(part):
+                    made = aot_module_simplified(part, symbolic_inputs(part, inputs), **given)
+            except _SavesWhatItWrites:
+                return part.forward
+            compiled = twice_differentiable(made, part)
         writes_at_its_end = settings["inference_compiler"] is forward is boxed_nop
         return _Writing(compiled, part) if writes_at_its_end and any(map(written_tensor, part.graph.nodes)) else compiled
 
     return compile_parts(gm, example_inputs, one)
+
+
+class _SavesWhatItWrites(Exception):
+    pass
+
+
+def _refusing(partition: Callable[..., Any], written: set[int]) -> Callable[..., Any]:
+    """``partition``, which must not have the inputs with these numbers saved for the backward pass.
+
+    The new values are copied into them behind the functional graph, and the backward pass would find them changed; eager mode saves
+    what it needs of such a tensor before it writes.
+    """
+
+    def parted(joint: GraphModule, inputs: Any, *, num_fwd_outputs: int, **more: Any) -> Any:
+        forward, backward = partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **more)
+        placeholders = [n for n in forward.graph.nodes if n.op == "placeholder"]
+        saved: Any = forward.graph.output_node().args[0]
+        if any(placeholders[i] in saved[num_fwd_outputs:] for i in written):
+            raise _SavesWhatItWrites
+        return forward, backward
+
+    return parted
 
 
 def _calls_operators_of_graphs(gm: GraphModule) -> bool:

@@ -21,20 +21,39 @@ import torch
 from torch.fx import Graph, GraphModule, Node
 
 from .. import config
+from ..tensor.fake import DATA_DEPENDENT
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
-from .unused import with_unused, without_unused, written_tensor
+from .unused import memory_of, with_unused, without_unused, written_tensor
 
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
 _EAGER = -1
+_CHANGED = "has been modified by an inplace operation"  # torch/csrc/autograd/saved_variable.cpp
 _MAX_PARTS = 8
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 
 
 def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
-    """``compile_one`` of the graph, or of each of its parts."""
+    """``compile_one`` of the graph, or of each of its parts.
+
+    A part runs as it was captured where its backward pass makes tensors of sizes that the data decides: that of ``y[mask] = values``
+    calls ``nonzero``, which AOTAutograd refuses where no symbols are made for such sizes. So it does where the graph changes what
+    its backward pass needs: eager mode has the error in that pass, if there is one. And torch.fx cannot write the code of a graph
+    that calls ``aten.random.from``.
+    """
+
+    def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+        try:
+            return compile_one(part, inputs)
+        except (*DATA_DEPENDENT, SyntaxError):
+            return part.forward
+        except RuntimeError as error:
+            if _CHANGED not in str(error):
+                raise
+            return part.forward
+
     extended, unused = with_unused(gm)
-    compiled = _compile_parts(extended, example_inputs, compile_one)
+    compiled = _compile_parts(extended, example_inputs, one)
     return without_unused(compiled, unused) if unused else compiled
 
 
@@ -48,8 +67,8 @@ def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: 
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
         recurrent = _EAGER in labels.values()
-        if recurrent and len(runs) == 1:
-            return gm.forward
+        if recurrent and len(runs) == 1 or len({*labels.values()} - {_EAGER}) > 1:
+            return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
         with _unrolled() if recurrent else contextlib.nullcontext():
             return compile_one(gm, example_inputs)
     made = _Parts(gm, list(example_inputs))
@@ -170,9 +189,17 @@ def _separable(runs: list[_Run]) -> bool:
             if crossing and not isinstance(_value(used), (torch.Tensor, torch.SymInt)):
                 return False
         written = written_tensor(node)
-        if written is not None and (written.op != "placeholder" or any(part.get(user) != mine for user in written.users)):
+        if written is not None and not _stays_in(part, mine, written):
             return False
     return True
+
+
+def _stays_in(part: dict[Node, int], mine: int, written: Node) -> bool:
+    """Whether one part alone has to do with the memory of a tensor that it writes to; it may give it to the caller."""
+    memory = memory_of(written)
+    holders = [n for n in written.graph.nodes if n is written or memory_of(n) & memory]
+    return bool(memory) and all(part.get(n, mine) == mine for n in holders) and all(
+        part.get(user) == mine or user.op == "output" and holder.op != "placeholder" for holder in holders for user in holder.users)
 
 
 def _in_modes(fn: Callable[..., Any], modes: tuple[bool, ...]) -> Callable[..., Any]:

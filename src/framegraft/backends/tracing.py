@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
+from torch._functorch import config as functorch_config
 from torch._guards import TracingContext, tracing
+from torch._library.custom_ops import CustomOpDef
+from torch._ops import OpOverload, OpOverloadPacket
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule
 
@@ -49,6 +52,25 @@ def backend_context(gm: GraphModule, shape_env: Callable[[], Any] | None = None)
             yield
     finally:
         forget_tensors(fresh.fake_tensor_converter)  # what is compiled keeps the mode
+
+
+def each_call_for_itself(gm: GraphModule) -> Any:
+    """A context in which torch's partitioner takes no two calls of this graph for one, where that can be told from the results.
+
+    It merges equal operations on equal inputs, and knows only some of those that draw random numbers (``rand_ops`` of
+    torch/_functorch/compile_utils.py): two ``randn_like(x)`` or ``gumbel_softmax(x)`` gave the same noise. What an operator of the
+    program gives, it gives to each call.
+    """
+    drawn = "random" in gm.meta.get("unrepeatable", "")
+    return functorch_config.patch(cse=False) if drawn or any(map(_is_of_program, gm.graph.nodes)) else nullcontext()
+
+
+def _is_of_program(node: Any) -> bool:
+    target = node.target
+    if isinstance(target, CustomOpDef):
+        return True
+    name = target.name() if isinstance(target, OpOverload) else str(target) if isinstance(target, OpOverloadPacket) else "aten::"
+    return not name.startswith(("aten", "prim"))
 
 
 def _fresh_mode(mode: FakeTensorMode, shape_env: Callable[[], Any] | None) -> FakeTensorMode:

@@ -63,7 +63,8 @@ class _Twice:
         self._captured = gm.forward
         self._why = gm.meta.get("unrepeatable", "")
         self._modes = Modes()
-        self._node: tuple[int, int] | None = None  # where the outputs' autograd graph has the compiled graph
+        self._place: tuple[int, int] | None = None  # where the outputs' autograd graph has the compiled graph
+        self._cls: Any = None  # the autograd.Function that AOTAutograd has made for this graph
         nodes = [n for n in gm.graph.nodes if n.op == "placeholder"]
         self._tensors = [i for i, n in enumerate(nodes) if isinstance(n.meta.get("example_value"), torch.Tensor)]
         self._symbols = dict(_symbols(nodes))
@@ -108,28 +109,38 @@ class _Twice:
         if self._late and not self.fits(self.numbers(inputs)):
             return self._captured(*inputs)
         versions = self._versions(inputs) if not self._why else None
+        before = torch.autograd._get_sequence_nr()  # type: ignore[attr-defined]
         outputs = self._compiled(*inputs)
-        if self._node is None:
-            self._node = self._find(outputs)
-        if self._node is not None:
-            index, depth = self._node
-            node = outputs[index].grad_fn
-            for _ in range(depth):
-                node = node.next_functions[0][0]
-            if node is not None:  # None without grad mode
-                node.framegraft_call = _Call(self, inputs, versions)
+        node = self._node(outputs, before, inputs)
+        if node is not None:
+            node.framegraft_call = _Call(self, inputs, versions)
         return outputs
 
-    def _find(self, outputs: Sequence[Any]) -> tuple[int, int] | None:
+    def _node(self, outputs: Sequence[Any], before: int, inputs: Sequence[Any]) -> Any:
+        """What this call has put into the autograd graph; None where it put nothing there, as without grad mode.
+
+        An output may be a view of an input, which another graph has made: that one's node was there before the call.
+        """
+        if self._place is not None:
+            index, depth = self._place
+            node = outputs[index].grad_fn if isinstance(outputs[index], torch.Tensor) else None
+            for _ in range(depth):
+                node = _following(node)
+            if getattr(type(node), "_forward_cls", None) is self._cls:
+                return node
+        older = {id(fn) for i in self._tensors if (fn := inputs[i].grad_fn) is not None}
         for index, output in enumerate(outputs):
             node = output.grad_fn if isinstance(output, torch.Tensor) else None
             for depth in range(3):
+                if node is None or id(node) in older or node._sequence_nr() < before:
+                    break
                 cls = getattr(type(node), "_forward_cls", None)
-                if hasattr(cls, "_double_backward"):
-                    _prepare(cls)
-                    return index, depth
-                following = getattr(node, "next_functions", ())
-                node = following[0][0] if following else None
+                if hasattr(cls, "_double_backward") and (self._cls is None or cls is self._cls):
+                    if self._cls is None:
+                        _prepare(cls)
+                    self._place, self._cls = (index, depth), cls
+                    return node
+                node = _following(node)
         return None
 
     def gradients(self, ctx: Any, call: _Call, given: Sequence[Any]) -> tuple | None:
@@ -173,6 +184,12 @@ def _symbols(placeholders: Sequence[Any]) -> Iterator[tuple[sympy.Symbol, tuple[
         for dim, size in enumerate(value.shape) if isinstance(value, torch.Tensor) else [(None, value)]:
             if type(size) is torch.SymInt and isinstance(size.node.expr, sympy.Symbol):
                 yield size.node.expr, (index, dim)
+
+
+def _following(node: Any) -> Any:
+    """The first of the nodes that a backward pass goes to behind ``node``; None where there is none."""
+    following = getattr(node, "next_functions", ())
+    return following[0][0] if following else None
 
 
 def _unboxed(args: tuple) -> list[Any]:

@@ -86,7 +86,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
             yield part
 
 
-def _memory(node: Node) -> set[int]:
+def memory_of(node: Node) -> set[int]:
     """Which storages hold the tensors that a node stands for."""
     found = set()
     for tensor in _tensors(node.meta.get("example_value")):
@@ -111,7 +111,7 @@ def _dead(gm: GraphModule) -> list[Node]:
             found = waiting.pop()
             if found not in alive:
                 alive.add(found)
-                memory.update(_memory(found))
+                memory.update(memory_of(found))
                 waiting.extend(found.all_input_nodes)
 
     for node in gm.graph.nodes:
@@ -122,9 +122,19 @@ def _dead(gm: GraphModule) -> list[Node]:
         before = len(alive)
         for node in calls:
             written = written_tensor(node)
-            if node not in alive and written is not None and (written in alive or _memory(written) & memory):
+            if node not in alive and written is not None and (written in alive or memory_of(written) & memory):
                 reach(node)
     return [n for n in calls if n not in alive]
+
+
+def written_inputs(gm: GraphModule) -> set[int]:
+    """The numbers of the placeholders whose memory the graph writes to in operations on tensors that require a gradient."""
+    written: set[int] = set()
+    for node in gm.graph.nodes:
+        tensor = written_tensor(node)
+        if tensor is not None and any(t.requires_grad for n in node.all_input_nodes for t in _tensors(n.meta.get("example_value"))):
+            written |= memory_of(tensor)
+    return {i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder") if memory_of(n) & written}
 
 
 def written_tensor(node: Node) -> Node | None:
