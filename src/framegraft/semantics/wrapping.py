@@ -212,10 +212,12 @@ class VariableBuilder:
         if issubclass(type(value), (set, frozenset)):
             base_cls = lookup.container_type(value)
             held = list(base_cls.__iter__(value))
-            if not all(type(v) in CONSTANT_TYPES or type(v) is type for v in held):
-                raise GraphBreak("unsupported_iterator", "a set of objects other than constants and classes, made outside of the trace")
             guards.add(source, "PY", _SetIs(value))
-            items = {v: wrap_class(self, v) if type(v) is type else constant(v) for v in held}
+            if all(type(v) in CONSTANT_TYPES or type(v) is type for v in held):
+                items = {v: wrap_class(self, v) if type(v) is type else constant(v) for v in held}
+            else:
+                listed = source.child("PYCALL", _listed)
+                items = SET_ITEMS[0](self, held, [listed.child("ITEM", i) for i in range(len(held))])
             return SetVariable(items, source, value, base_cls)
         return None
 
@@ -349,8 +351,16 @@ class _At:
         return value[self.index]
 
 
+def _listed(value: Any) -> list:
+    """Accessor: the items of a set in their order."""
+    return list(lookup.container_type(value).__iter__(value))
+
+
+SET_ITEMS: list[Any] = []  # set by hashed.py: items of a set from outside that are no constants
+
+
 class _SetIs:
-    """Guard: the same constants and classes, of the same types, iterated in the same order."""
+    """Guard: the same constants and classes, of the same types, iterated in the same order; how many, for other items."""
 
     __name__ = "set_is"
 
@@ -361,7 +371,7 @@ class _SetIs:
         return self._typed(value) == self.items
 
     def _typed(self, value: Any) -> list[tuple[type, Any]]:
-        return [(type(v), v) for v in lookup.container_type(value).__iter__(value)]
+        return [(type(v), v) if type(v) in CONSTANT_TYPES or type(v) is type else (object, None) for v in _listed(value)]
 
 
 class _GlobalsAre:

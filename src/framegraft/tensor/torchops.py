@@ -30,7 +30,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, calls, class_checks, lookup, members
+from ..semantics import attributes, calls, class_checks, hashed, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
 from . import devices, leaves, numpy, special, subclasses, symbolic
@@ -190,6 +190,9 @@ class Tensors(TensorLayer):
 
 
 OVERRIDES: dict[str, Any] = {}  # "call", "method", "attribute": what TENSOR.overridden is for calls; filled by overrides.py
+
+
+hashed.BY_IDENTITY += [torch._ops.OpOverload.__hash__, torch._ops.OpOverloadPacket.__hash__]
 
 
 def _classify(fn: Any) -> str:
