@@ -131,17 +131,22 @@ def finish(state: Any) -> None:
     end(state)
 
 
+def _is_hidden(cls: type) -> bool:
+    """Whether graphs get plain tensors in the place of those of a class; compilers take parameters of any class as they are."""
+    return is_live(cls) or cls not in PLAIN and not issubclass(cls, (torch.nn.Parameter, torch.nn.Buffer))
+
+
 def as_plain(value: Any) -> Any:
-    """What graphs and backends get for one of their inputs: of a live tensor, the plain one with the same memory and history."""
+    """What graphs and backends get for one of their inputs: of a hidden tensor, the plain one with the same memory and history."""
     cls = type(value)
-    if not issubclass(cls, torch.Tensor) or not is_live(cls):
+    if not issubclass(cls, torch.Tensor) or not _is_hidden(cls):
         return value
     return to_subclass(value, torch.Tensor, True)
 
 
 def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any]) -> Callable[..., Any]:
     """The compiled graph, for a caller that has the program's tensors."""
-    places = [i for i, tracker in enumerate(inputs) if isinstance(tracker, TensorVariable) and is_live(tracker.cls)]
+    places = [i for i, tracker in enumerate(inputs) if isinstance(tracker, TensorVariable) and _is_hidden(tracker.cls)]
     if not places:
         return compiled
 
