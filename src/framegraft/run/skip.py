@@ -45,7 +45,8 @@ _INLINE = tuple(
               "nn/parameter.py", "_VF.py", "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py",
               "utils/_python_dispatch.py", "masked/", "signal/windows/", "_linalg_utils.py", "_lowrank.py",
               "_functorch/functional_call.py", "testing/_internal/", "utils/data/_utils/collate.py",
-              "_higher_order_ops/associative_scan.py", "_prims_common/", "_library/custom_ops.py")
+              "_higher_order_ops/associative_scan.py", "torch_version.py",
+              "_vendor/packaging/", "_prims_common/", "_library/custom_ops.py")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(

@@ -171,7 +171,7 @@ def _implemented(tx: Any, method: VariableTracker, operand: VariableTracker) -> 
 def _slot_in_c(slot: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker | None:
     """A slot of int, float or str with an enum's member, which has its value in C; containers know nothing of it."""
     left, right = specialised(left), specialised(right)
-    if slot is str.__mod__ and type(right) is not ConstantVariable:
+    if slot in (str.__mod__, bytes.__mod__) and type(right) is not ConstantVariable:
         raise GraphBreak("untraceable_call", "formatting of an object with %")
     if slot is None or not all(type(operand) is ConstantVariable or is_member(operand) for operand in (left, right)):
         return None

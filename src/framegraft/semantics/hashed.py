@@ -27,7 +27,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import lookup
+from . import lookup, members
 from .wrapping import CONSTANT_TYPES, SET_ITEMS
 
 
@@ -76,6 +76,10 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
             if key.source is not None and key.source.access != "CONST":
                 tx.state.guards.keys.setdefault(type(value), {})[key.source] = None
             return value
+        if members.has_in_c(tx, key, "__hash__", "__eq__"):
+            plain = members.plain_value(key)
+            if plain is not None and not is_nan(plain.value):
+                return plain.value
         own = OWN_KEY[0](tx, key)
         if own is not None:
             return own

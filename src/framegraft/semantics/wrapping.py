@@ -44,6 +44,13 @@ BUILTIN_FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, type
                      types.MemberDescriptorType)
 
 
+def plain_bytes(value: bytes) -> bytes:
+    return bytes.__getitem__(value, slice(None))
+
+
+PLAIN_VALUES: dict[type, Any] = {int: int.__int__, float: float.__float__, str: str.__str__, bytes: plain_bytes}  # of subclasses' instances
+
+
 def wrap_constant(value: Any) -> VariableTracker:
     """Tracker of an object that is the same in every run: code constants, builtins, pinned objects."""
     cls = type(value)
@@ -153,6 +160,11 @@ class VariableBuilder:
             func = LazyVariable(value.__func__, source.child("MFUNC"))
             return MethodVariable(func, LazyVariable(value.__self__, source.child("MSELF")), source)
         guards.add(source, "TYPE", cls)
+        base = next((base for base in PLAIN_VALUES if issubclass(cls, base)), None)
+        if base is not None:
+            plain = PLAIN_VALUES[base]
+            guards.add(source.child("PYCALL", plain), "EQ", plain(value))
+            return ObjectVariable(value, cls, source)
         if cls is types.CellType:
             try:
                 contents: Any = LazyVariable(value.cell_contents, source.child("CELLVAL"))
