@@ -89,6 +89,7 @@ class TraceState:
         self.overriding = False  # there is a tensor whose class has a say in what torch's functions do: tensor.overrides
         self.function_modes: list[VariableTracker] = []  # TorchFunctionModes that the trace has entered, innermost last
         self.overrides_off = 0  # how often that is switched off here
+        self.modes_off = 0  # how often modes for functions are, too
         self.overrides_before = 0  # and at frame entry
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where

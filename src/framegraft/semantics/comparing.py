@@ -145,6 +145,9 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
             return None
         if is_member(left):
             return _slot_in_c(found, left, right)
+        if found is types.BuiltinFunctionType.__eq__ or found is types.BuiltinFunctionType.__ne__:  # meth_richcompare
+            other = getattr(right, "value", None)
+            return constant(found(left.value, other)) if issubclass(type(other), types.BuiltinFunctionType) else None
         known = METHODS.get((type(left), name))  # of a dict's view
         if known is not None and (result := known(tx, left, [right], {})) is not None:
             return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result

@@ -8,15 +8,16 @@ and backends see plain tensors in their place.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from .. import _native
 from ..errors import GraphBreak, Restart
+from ..interp.state import realize
 from ..model.source import pinned
-from ..model.value import MISSING, LazyVariable, TensorVariable, VariableTracker
+from ..model.value import MISSING, LazyVariable, ListVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
 from ..semantics import instances, lookup
 
 _C: Any = torch._C
@@ -90,6 +91,18 @@ def may_be_set(tx: Any, cls: type, name: str) -> bool:
 # -- live ones
 
 DETACHED = "detached"
+
+
+def is_asked(tracker: VariableTracker) -> bool:
+    """Whether torch asks an object that is no tensor (C++: check_has_torch_function)."""
+    cls = tracker.cls if type(tracker) is ObjectVariable and tracker.payload is None else None
+    return cls is not None and not issubclass(cls, type) and any("__torch_function__" in base.__dict__ for base in cls.__mro__)
+
+
+def asks_objects(state: Any, trackers: Iterable[VariableTracker]) -> bool:
+    """Whether there is such an object among the arguments of a function of torch, or in lists and tuples of them."""
+    return any(is_asked(realize(t, state)) or isinstance(t, (ListVariable, TupleVariable)) and asks_objects(state, t.items)
+               for t in trackers)
 
 
 def begin(state: Any) -> None:

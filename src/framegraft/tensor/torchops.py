@@ -123,7 +123,7 @@ class Tensors(TensorLayer):
             return call_scripted(tx, fn, args, kwargs)
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
-        if tx.state.overriding:
+        if _is_overridden(tx.state, args, kwargs):
             given = OVERRIDES["call"](tx, fn, args, kwargs)
             if given is not None:
                 return given
@@ -140,7 +140,7 @@ class Tensors(TensorLayer):
         return tx.state.blocks.call(tx, fn, args, kwargs, go)
 
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
-        if tx.state.overriding:
+        if _is_overridden(tx.state, args, kwargs):
             given = OVERRIDES["method"](tx, obj, name, args, kwargs)
             if given is not None:
                 return given
@@ -187,6 +187,13 @@ class Tensors(TensorLayer):
         if isinstance(value, SymbolicVariable):
             return symbolic.truth(value)
         raise GraphBreak("data_dependent_branch", "a branch on the value of a tensor")
+
+
+def _is_overridden(state: Any, args: list, kwargs: dict) -> bool:
+    """Whether a class may have a say in a call: an object that is no tensor has one where it is first given to torch."""
+    if not state.overriding and subclasses.asks_objects(state, (*args, *kwargs.values())):
+        subclasses.begin(state)
+    return state.overriding
 
 
 OVERRIDES: dict[str, Any] = {}  # "call", "method", "attribute": what TENSOR.overridden is for calls; filled by overrides.py
