@@ -26,6 +26,7 @@ from ..model.value import (
     looked_at,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
+from ..semantics.warned import warn_again
 from ..tensor import devices
 from ..tensor.modes import Modes
 from . import lifetimes, namespaces
@@ -61,6 +62,7 @@ def collect(state: Any) -> list[Effect]:
     for scope in state.scopes.values():
         for name, value in scope.stores.items():
             effects.append(_global_store(state, scope, name, value))
+    effects += [Effect([], _warning(told)) for told in state.warned]
     effects += [Effect([Owner(lock.source)], _release) for lock in state.released]  # when what they protect is there
     return effects
 
@@ -292,6 +294,10 @@ def _iterator(tracker: OutsideIteratorVariable, effects: list[Effect]) -> None:
         cg.op("POP_TOP")
 
     effects.append(Effect([Owner(tracker.source)], store))
+
+
+def _warning(told: tuple) -> Any:
+    return lambda cg, names: _call_each(cg, [(warn_again, *told)])
 
 
 def _release(cg: Codegen, names: list[str]) -> None:

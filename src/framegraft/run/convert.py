@@ -52,6 +52,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     protocols,
     set_methods,
     sorting,
+    warned,
     weak,
     wrappers,
 )
