@@ -30,7 +30,7 @@ from ..semantics.warned import warn_again
 from ..tensor import devices
 from ..tensor.modes import Modes
 from . import lifetimes, namespaces
-from .codegen import Codegen
+from .codegen import Codegen, Unreconstructible
 
 
 class Effect:
@@ -55,6 +55,10 @@ def collect(state: Any) -> list[Effect]:
     lifetimes.none_dropped(state)
     namespaces.none_changed_unseen(state)
     effects: list[Effect] = []
+    for handle in state.hooked:
+        if handle.is_late():
+            raise Unreconstructible("a hook on a tensor from outside that was written to afterwards")
+        effects.append(Effect([handle], lambda cg, names: None))
     for tracker in list(state.mutated.values()):
         if tracker.source is None:
             continue
