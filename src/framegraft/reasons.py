@@ -349,13 +349,14 @@ def f(x):
     ),
     Reason(
         "hook_on_intermediate",
-        "A hook is registered on a tensor from outside, or it is one that the graph cannot hold, or its handle is used.",
+        "A hook is one that the graph cannot hold, or its handle is used, or it is one of several on a tensor from outside.",
         "Register hooks before the compiled function is called; on tensors that it makes, hooks that only compute a gradient.",
         """\
 weight = torch.ones(3, requires_grad=True)
 
 def f(x):
     weight.register_hook(lambda grad: grad * 2)
+    weight.register_hook(lambda grad: grad + 1)
     return x * weight
 """,
     ),

@@ -2,6 +2,8 @@
 
 import torch
 
+import framegraft
+
 from .differential import differential
 
 
@@ -291,3 +293,72 @@ def test_sets_that_are_looked_for_in_sets(x, notes):
     few.discard(two)
     few.discard({5})
     return x * len(few), notes
+
+
+class Thing:
+    def __init__(self, value):
+        self.value = value
+
+
+def double(x):
+    return x * 2
+
+
+def half(x):
+    return x / 2
+
+
+ONE, TWO = Thing(1), Thing(2)
+MIXED = {ONE, double, torch.add, torch.ops.aten.mm.default, torch.float32, int, "s", 2.5, None, (1, "k"), frozenset([1, "k"])}
+
+
+@differential(lambda: (torch.ones(2), set(MIXED), frozenset([ONE]), ONE, TWO), graphs=1)
+def test_sets_of_objects_from_outside(x, mixed, few, one, two):
+    asked = (one, two, double, half, torch.add, torch.mul, torch.ops.aten.mm.default, torch.ops.aten.mm, torch.float32, torch.int8, int,
+             str, "s", 2.5, None, (1, "k"), (1,), frozenset(["k", 1]))
+    found = [item in mixed for item in asked], [item in few for item in (one, two, 1)]
+    mixed.discard(double)
+    mixed.add(half)
+    (first,) = few
+    first.seen = len(few)
+    return x * one.seen, found, len(mixed), double in mixed, half in mixed
+
+
+@differential(lambda: (torch.ones(2), {double}, {Thing(3)}), graphs=1)
+def test_items_of_sets_are_used_and_taken_out(x, functions, instances):
+    for function in functions:
+        x = function(x)
+    last = instances.pop()
+    last.seen = len(instances)
+    return x, last, instances
+
+
+class Asking:
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        return True
+
+
+@differential(lambda: (torch.ones(2), {Asking()}))
+def test_items_that_ask_the_program(x, items):
+    return x + 1, Asking() in items, len(items)
+
+
+@differential(lambda: (torch.ones(2), {frozenset([1]): 2, (1, frozenset("a")): 3}), graphs=1)
+def test_keys_with_frozensets(x, d):
+    return x * d[frozenset([1])] * d[1, frozenset("a")], list(d.items()), frozenset([4]) in d
+
+
+def test_operators_as_keys():
+    operators = {torch.ops.aten.mm.default: 4, torch.ops.aten.mm: 5}
+
+    def f(x):
+        return x * operators[torch.ops.aten.mm.default], operators.get(torch.ops.aten.add), sum(operators.values())
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    for value in (4, 6):
+        operators[torch.ops.aten.mm.default] = value
+        product, missing, total = compiled(torch.ones(2))
+        assert product.tolist() == [value, value] and missing is None and total == value + 5

@@ -1,9 +1,12 @@
-"""torch.cond, torch.while_loop and associative_scan: one graph, the values of plain Python."""
+"""torch.cond, while_loop, map, scan and other higher-order operators: one graph, the values of plain Python."""
 
 import pytest
 import torch
 from torch._higher_order_ops.associative_scan import associative_scan
+from torch._higher_order_ops.map import map as map_slices
+from torch._higher_order_ops.scan import scan
 from torch._higher_order_ops.while_loop import while_loop
+from torch._higher_order_ops.wrap import wrap
 
 import framegraft
 
@@ -101,3 +104,81 @@ def test_while_loop_behind_aot_autograd(grad):
     x = torch.ones(2)
     with torch.set_grad_enabled(grad):
         assert torch.equal(framegraft.compile(f, backend="aot_eager", fullgraph=True)(x), f(x))
+
+
+def rows():
+    return torch.arange(1.0, 7.0).reshape(2, 3).requires_grad_(), torch.tensor([0.5, -1.0, 2.0], requires_grad=True)
+
+
+def check_like_loop(f, loop, backend):
+    """The graph's values and gradients are those of the loop that the operator stands for."""
+    found = []
+    for fn in (framegraft.compile(f, backend=backend, fullgraph=True), loop):
+        x, y = rows()
+        result = fn(x, y)
+        flat = torch.cat([t.flatten() for t in torch.utils._pytree.tree_leaves(result)])
+        flat.sin().sum().backward()
+        found.append((result, x.grad, y.grad))
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_map(backend):
+    def f(x, y):
+        far = y * 2
+        return map_slices(lambda row: {"out": row * far, "more": [row.sum() + y[0]]}, x), map_slices(lambda a, b: a * b, x, y)
+
+    def loop(x, y):
+        return {"out": torch.stack([r * y * 2 for r in x]), "more": [torch.stack([r.sum() + y[0] for r in x])]}, x * y
+
+    check_like_loop(f, loop, backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_scan(backend):
+    def f(x, y):
+        down = scan(lambda carry, row: ({"h": carry["h"] * row + y}, carry["h"] * 2), {"h": y.new_ones(3)}, x)
+        return down, scan(lambda carry, item: (carry + item, carry * item), x.new_zeros(2), x, dim=1, reverse=True)
+
+    def loop(x, y):
+        h, out = torch.ones(3), []
+        for row in x:
+            h, _ = h * row + y, out.append(h * 2)
+        s, back = torch.zeros(2), []
+        for i in (2, 1, 0):
+            s, _ = s + x[:, i], back.append(s * x[:, i])
+        return ({"h": h}, torch.stack(out)), (s, torch.stack(back[::-1], 1))
+
+    check_like_loop(f, loop, backend)
+
+
+def test_map_and_scan_refuse():
+    seen, x = [], torch.ones(2, 3)
+    for f in (lambda x: map_slices(lambda row: seen.append(1) or row + 1, x), lambda x: map_slices(lambda row: row, x),
+              lambda x: map_slices(lambda row: row.sum().item(), x), lambda x: scan(lambda c, row: (c + row[:2], row * 1), x[0], x)):
+        with pytest.raises(framegraft.exc.Unsupported):
+            captured(f, x)
+    assert not seen
+
+
+@torch.compiler.nested_compile_region
+def region(x, *, scale):
+    return {"out": x * scale}
+
+
+@differential(lambda: (torch.arange(3.0),), graphs=1)
+def test_operators_that_call_their_function(x):
+    changed = []
+
+    def inner(a, *, b=2):
+        changed.append(b)
+        return [wrap(lambda c: c + a * b, x), b]
+
+    return wrap(inner, x), wrap(inner, a=x, b=3), changed, region(x, scale=3), wrap(region, x, scale=2)
+
+
+@differential(lambda: (torch.ones(2, 2),), graphs=1)
+def test_operators_that_set_a_mode(x):
+    ops = torch.ops.higher_order
+    return (ops.wrap_with_autocast("cpu", torch.bfloat16, True, None, torch.mm, x, x),
+            ops.wrap_with_set_grad_enabled(False, lambda a: torch.is_grad_enabled(), x), torch.is_grad_enabled())

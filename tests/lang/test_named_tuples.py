@@ -120,3 +120,10 @@ def test_each_call_has_its_own():
     for how in ("class", "object", "method", "cell", "function", "list", "error"):
         made = [compiled(torch.ones(1), how)[1] for _ in range(3)]
         assert len(set(map(id, made))) == 3, how
+
+
+@differential(lambda: (torch.arange(4.0).reshape(2, 2),), graphs=1)
+def test_results_of_torch_in_trees(x):
+    tree = {"most": torch.max(x, 1), "parts": torch.return_types.qr((x * 2, None))}
+    leaves, spec = torch.utils._pytree.tree_flatten(tree)
+    return leaves, torch.utils._pytree.tree_unflatten(leaves, spec), torch.utils._pytree.tree_map(lambda leaf: leaf, tree)

@@ -45,3 +45,17 @@ def test_functions_for_nonstrict_tracing_are_parts_of_the_graph():
     fn = framegraft.compile(lambda x: opaque(x * 2) + 1, backend=counter, fullgraph=True)
     assert torch.equal(fn(torch.ones(2)), torch.full((2,), 7.0))
     assert counter.frame_count == 1
+
+
+def test_what_torch_compile_is_told():
+    import torch._dynamo as stock
+
+    @stock.dont_skip_tracing
+    def told(x):
+        return x + 1
+
+    def f(x):
+        return told(x), stock.is_compiling()
+
+    got, compiling = framegraft.compile(f, backend="eager", fullgraph=True)(torch.ones(2))
+    assert got.tolist() == [2, 2] and compiling

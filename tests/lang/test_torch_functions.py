@@ -643,3 +643,66 @@ def test_modes_around_the_call():
             y = compiled(x)
         assert y.tolist() == [2, 2]
         assert [entry[0] for entry in mode.log] == ["add"]
+
+
+# -- objects that are no tensors
+
+
+class Wrapped:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func == torch.sin:
+            return "sine", [t.__name__ for t in types]
+        plain = [a.tensor if isinstance(a, Wrapped) else [i.tensor for i in a] if isinstance(a, list) else a for a in args]
+        return cls(func(*plain, **(kwargs or {})))
+
+    def __add__(self, other):
+        return torch.add(self, other)
+
+
+class WrappedMore(Wrapped):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented if func is torch.mul else (func.__name__, len(types))
+
+
+@differential(lambda: (Wrapped(torch.ones(4)), torch.ones(4)), graphs=1)
+def test_objects_that_are_asked(w, x):
+    made = Wrapped(x * 2)
+    return (torch.add(w, x).tensor, torch.add(x, w, alpha=2).tensor, (w + made).tensor, torch.stack([w, made]).tensor, x.add(w).tensor,
+            torch.sin(made), torch.nn.functional.linear(w, torch.ones(2, 4)).tensor)
+
+
+@differential(lambda: (Wrapped(torch.ones(4)), WrappedMore(torch.ones(4)), torch.ones(4).as_subclass(Doubling)))
+def test_objects_of_several_classes(w, more, t):
+    return torch.add(w, more), torch.add(t, more), torch.mul(w, more).tensor, torch.add(w, t).tensor
+
+
+@differential(lambda: (make(Doubling), torch.ones(4)), graphs=1)
+def test_modes_switched_off_too(t, x):
+    enabled, disabled = torch._C._is_torch_function_enabled, torch._C._is_torch_function_all_disabled
+    with torch._C.DisableTorchFunction():
+        y, inside = t + x, (enabled(), disabled())
+    return y, t + x, inside, enabled(), disabled()
+
+
+@differential()
+def test_default_devices_switched_off(x):
+    with torch.device("meta"):
+        with torch._C.DisableTorchFunction():
+            y = torch.ones(2) + x[:2]
+        z = torch.ones(2)
+    return y, z.device, x + 1
+
+
+def test_default_devices_switched_off_at_the_call():
+    def f():
+        return torch.ones(2).device.type
+
+    compiled = framegraft.compile(f, backend="eager")
+    for off in (torch._C.DisableTorchFunctionSubclass, torch._C.DisableTorchFunction, torch._C.DisableTorchFunctionSubclass):
+        with torch.device("meta"), off():
+            assert compiled() == f()

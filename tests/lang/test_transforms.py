@@ -131,10 +131,51 @@ def test_transforms_that_leave_the_function(x, y):
     return f(x), f.__name__
 
 
-@differential(two)
+@differential(two, graphs=1)
 def test_pullbacks(x, y):
     out, pull = torch.func.vjp(lambda a: a.sin(), x)
-    return out, pull(y), torch.vmap(lambda a: a.cos(), chunk_size=1)(x)
+    several, pull_several = torch.func.vjp(lambda a, b: {"a": a * b, "b": [(b * y).sum()]}, x, y)
+    loss, pull_loss, more = torch.func.vjp(lambda a: (LAYER(a).sum(), {"twice": a * 2}), x, has_aux=True)
+    inside = torch.vmap(lambda a, b: torch.func.vjp(torch.sin, a)[1](b)[0])(x, y)
+    return (out, pull(y), pull(y * 2), several, pull_several({"a": x, "b": [torch.tensor(2.0)]}), loss, pull_loss(torch.tensor(1.0)), more,
+            inside)
+
+
+LAYER = nn.Linear(3, 3)
+
+
+@differential(two)
+def test_pullbacks_of_what_changes(x, y):
+    factors, found = [2], []
+    out, pull = torch.func.vjp(lambda a: a * factors[0], x)
+    factors[0] = 3
+    found.append(pull(y))
+    other, pull = torch.func.vjp(lambda a: a * torch.rand(3), x)
+    found.append(pull(y))
+    weight = torch.ones(3)
+    third, pull = torch.func.vjp(lambda a: a * weight, x)
+    weight.add_(1)
+    try:
+        found.append(pull(y))
+    except RuntimeError as error:
+        found.append(type(error))
+    return out, other, third, found
+
+
+@differential(two)
+def test_pullbacks_behind_breaks(x, y):
+    out, pull = torch.func.vjp(lambda a: a * y, x)
+    print("between")
+    return out, pull(y), pull.__name__
+
+
+@differential(two, graphs=1)
+def test_chunks(x, y):
+    def f(a, b):
+        return a * b, {"sum": a.sum() + y[0]}
+
+    return (torch.vmap(lambda a: a.cos(), chunk_size=1)(x), torch.vmap(f, in_dims=1, out_dims=(1, {"sum": 0}), chunk_size=2)(x, y),
+            torch.vmap(f, chunk_size=10)(x, y), torch.func.jacrev(lambda a: a.sin() * y[0], chunk_size=2)(x[0]))
 
 
 def model():

@@ -4,6 +4,8 @@ import collections
 import dataclasses
 import types
 
+import torch
+
 from .harness import X, outcome, probe
 
 
@@ -160,6 +162,24 @@ def test_set_contents(C):
     s.add(2)
     b = c(X(), s)
     return a, b, c(X(), frozenset(s))
+
+
+class Held:
+    pass
+
+
+@probe
+def test_set_of_objects(C):
+    c = C(lambda x, s, o: (o in s, x + len(s), torch.float32 in s, (1, "k") in s))
+    one, two = Held(), Held()
+    return [c(X(), s, o) for s in ({one}, {two}, {one, two}, {one, torch.float32}, {one, torch.float64}, {two, (1, "k")},
+                                   {two, (1, "j")}, {two, (1.0, "k")}) for o in (one, two)]
+
+
+@probe
+def test_set_items(C):
+    c = C(lambda x, s: [x * f(3) for f in s] + [len(s)])
+    return c(X(), {abs}), c(X(), {float}), c(X(), frozenset([abs])), c(X(), set())
 
 
 @probe

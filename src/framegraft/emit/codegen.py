@@ -45,6 +45,7 @@ from ..semantics.getters import GetterVariable
 from ..semantics.lazy import LazyIteratorVariable
 from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.arrays import ArrayVariable
+from ..tensor.hooks import LaterHandleVariable
 from ..tensor.numpy import SCALARS as NUMPY_SCALARS
 from ..tensor.subclasses import to_subclass
 from .loads import LOAD_SOURCES, need_no_pins
@@ -328,6 +329,8 @@ def children(tracker: Any) -> list:
         return [*tracker.args, *tracker.attrs.values(), *extra]
     if isinstance(tracker, PreviousException):
         return [tracker.current]
+    if isinstance(tracker, LaterHandleVariable):
+        return [tracker.tensor, tracker.hook]
     if isinstance(tracker, LazyIteratorVariable):
         return [*tracker.args, *tracker.kwargs.values()]
     if isinstance(tracker, GeneratorVariable):

@@ -26,10 +26,11 @@ from ..model.value import (
     looked_at,
 )
 from ..semantics.outside import OutsideIteratorVariable, advance
+from ..semantics.warned import warn_again
 from ..tensor import devices
 from ..tensor.modes import Modes
 from . import lifetimes, namespaces
-from .codegen import Codegen
+from .codegen import Codegen, Unreconstructible
 
 
 class Effect:
@@ -54,6 +55,10 @@ def collect(state: Any) -> list[Effect]:
     lifetimes.none_dropped(state)
     namespaces.none_changed_unseen(state)
     effects: list[Effect] = []
+    for handle in state.hooked:
+        if handle.is_late():
+            raise Unreconstructible("a hook on a tensor from outside that was written to afterwards")
+        effects.append(Effect([handle], lambda cg, names: None))
     for tracker in list(state.mutated.values()):
         if tracker.source is None:
             continue
@@ -61,6 +66,7 @@ def collect(state: Any) -> list[Effect]:
     for scope in state.scopes.values():
         for name, value in scope.stores.items():
             effects.append(_global_store(state, scope, name, value))
+    effects += [Effect([], _warning(told)) for told in state.warned]
     effects += [Effect([Owner(lock.source)], _release) for lock in state.released]  # when what they protect is there
     return effects
 
@@ -292,6 +298,10 @@ def _iterator(tracker: OutsideIteratorVariable, effects: list[Effect]) -> None:
         cg.op("POP_TOP")
 
     effects.append(Effect([Owner(tracker.source)], store))
+
+
+def _warning(told: tuple) -> Any:
+    return lambda cg, names: _call_each(cg, [(warn_again, *told)])
 
 
 def _release(cg: Codegen, names: list[str]) -> None:

@@ -31,6 +31,7 @@ from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
 from ..semantics.wrapping import STAND_INS
 from ..tensor.arrays import ArrayVariable
+from ..tensor.hooks import LaterHandleVariable
 from ..tensor.inference import InferenceVariable
 from ..tensor.modes import ENTERED
 from ..tensor.running import StructVariable
@@ -341,3 +342,14 @@ def _references(cg: Codegen, t: ExceptionVariable) -> None:
         cg.load_object(MISSING)
     else:
         cg.load(t.context)
+
+
+@builds(LaterHandleVariable)
+def _handle(cg: Codegen, t: LaterHandleVariable) -> None:
+    if t not in cg.state.hooked:
+        raise Unreconstructible("the handle of a hook that was removed")
+    cg.load_object(t.call)
+    cg.load(t.tensor)
+    cg.load(t.hook)
+    cg.call(2)
+    cg.store_temp(t)

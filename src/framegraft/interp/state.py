@@ -53,6 +53,8 @@ class TraceState:
         self.mutated: dict[int, VariableTracker] = {}
         self.namespaces: list[Any] = []  # dicts that are the __dict__ of an object, which they know
         self.released: list[VariableTracker] = []  # locks that are let go behind the graph
+        self.hooked: list[Any] = []  # hooks that tensors from outside get behind the graph: tensor.hooks
+        self.warned: list[tuple] = []  # warnings that the program is given behind the graph: semantics.warned
         self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
         self.class_writes: dict[str, dict[type, Any]] = {}  # attributes of classes that the trace has set: semantics.class_writes
         self.class_numbers: dict[tuple[type, str], Any] = {}  # ints that classes keep, as symbols
@@ -89,6 +91,7 @@ class TraceState:
         self.overriding = False  # there is a tensor whose class has a say in what torch's functions do: tensor.overrides
         self.function_modes: list[VariableTracker] = []  # TorchFunctionModes that the trace has entered, innermost last
         self.overrides_off = 0  # how often that is switched off here
+        self.modes_off = 0  # how often modes for functions are, too
         self.overrides_before = 0  # and at frame entry
         self.rescue = True  # such operations are allowed: if the graph fails, the frame runs in eager mode
         self.guards.where = self.where

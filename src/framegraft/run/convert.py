@@ -48,9 +48,11 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     named_tuples,
     object_methods,
     own_keys,
+    patterns,
     protocols,
     set_methods,
     sorting,
+    warned,
     weak,
     wrappers,
 )

@@ -45,7 +45,8 @@ _INLINE = tuple(
               "nn/parameter.py", "_VF.py", "__future__.py", "utils/checkpoint.py", "backends/", "overrides.py",
               "utils/_python_dispatch.py", "masked/", "signal/windows/", "_linalg_utils.py", "_lowrank.py",
               "_functorch/functional_call.py", "testing/_internal/", "utils/data/_utils/collate.py",
-              "_higher_order_ops/associative_scan.py", "_prims_common/", "_library/custom_ops.py")
+              "_higher_order_ops/associative_scan.py", "torch_version.py",
+              "_vendor/packaging/", "return_types.py", "_prims_common/", "_library/custom_ops.py")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
@@ -55,6 +56,7 @@ _INLINE_STDLIB = tuple(
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _DYNAMO = tuple(os.path.join(root, "_dynamo") for root in _TORCH)
+_OF_DYNAMO = ("is_compiling",)  # which asks torch.compiler.is_compiling()
 _COMPILE_PY = tuple(root + "_compile.py" for root in _TORCH)
 _OPTIM = tuple(os.path.join(root, "optim") for root in _TORCH)
 _MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
@@ -78,7 +80,7 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
             _native.set_skip(inner.__code__, True)
         return "inline_disabled", f"{fn.__qualname__} is marked with torch.compiler.disable"
     if path.startswith(_TORCH):
-        traced = path.startswith(_INLINE) or fn.__code__ in TRACED
+        traced = path.startswith(_INLINE) or fn.__code__ in TRACED or path.startswith(_DYNAMO) and fn.__qualname__ in _OF_DYNAMO
         return None if traced else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
         traced = path.startswith(_POLYFILLS) or fn.__code__ in TRACED
@@ -117,6 +119,8 @@ def unwrapped(fn: types.FunctionType) -> Any:
         if fn.__qualname__.endswith(".patched_init"):  # nn.Module.__init__, which it has replaced
             return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("init")
         inner = fn.__dict__.get("_torchdynamo_orig_callable")
+        if fn.__qualname__ == "wrap_dunder_call_ctx_manager.<locals>.inner":  # dont_skip_tracing and the like, which tell torch.compile
+            return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("func")
     elif path in _COMPILE_PY:
         inner = fn.__dict__.get("__wrapped__")
     else:

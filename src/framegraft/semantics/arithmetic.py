@@ -63,6 +63,7 @@ INPLACE = {
     operator.ilshift: ("__ilshift__", operator.lshift),
     operator.irshift: ("__irshift__", operator.rshift),
 }
+_IN_PLACE = {plain: fn for fn, (_, plain) in INPLACE.items()}
 _SET_UPDATES = {operator.ior: "update", operator.iand: "intersection_update", operator.isub: "difference_update",
                 operator.ixor: "symmetric_difference_update"}
 
@@ -115,7 +116,7 @@ def binary(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker, inplace: bo
         return union
     members = folded_members(tx, a, b, name, mirrored)
     if members is not None:
-        return fold(fn, members)
+        return fold(_IN_PLACE[fn] if inplace and fn in _IN_PLACE else fn, members)  # errors name the sign
     result = _number_slots(tx, fn, a, b)
     if result is None and fn in (operator.add, operator.mul):
         result = _sequence_slots(tx, fn, a, b, inplace)
@@ -147,7 +148,7 @@ def _answer(tx: Any, fn: Any, operands: tuple, operand: VariableTracker, name: s
     method = lookup.mro_lookup(tx, operand.python_type(), name)
     if method is MISSING or slots.declines(method, name, other):
         return None
-    if is_member(other):
+    if is_member(other) and payload_of(operand) is operand:
         return slot_result(tx, operand, name, other)
     known = slots.is_known(method) or isinstance(operand, SizeVariable)
     result = _by_contents(tx, fn, *operands, answering=operand) if known else None

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
-from ..model.dispatch import TENSOR, handles, specialised
+from ..model.dispatch import METHODS, TENSOR, handles, specialised
 from ..model.source import pinned
 from ..model.value import (
     MISSING,
@@ -114,6 +114,8 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
         return _function_attr(tx, obj, name)
     if isinstance(obj, ExceptionVariable):
         return exception_attributes.exception_attr(tx, obj, name)
+    if (type(obj), name) in METHODS:
+        return BuiltinMethodVariable(name, obj)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
 
 

@@ -34,6 +34,7 @@ from ..model.value import (
     ObjectVariable,
     SetVariable,
     SizeVariable,
+    SliceVariable,
     SymbolicVariable,
     TensorVariable,
     TupleVariable,
@@ -43,7 +44,7 @@ from ..model.value import (
 from . import arity, attributes, folding, iteration, lookup, members, operators, truth
 from .hashed import complete, payload_of
 from .inlining import Args, Kwargs, bind_arguments, run_inline
-from .wrapping import known_by_parts, need_constant_deep, wrap_constant, wrap_pinned
+from .wrapping import PLAIN_VALUES, known_by_parts, need_constant_deep, wrap_constant, wrap_pinned
 
 WEAKREF: list[Any] = []  # set by library.py, which builds on this file
 CACHED: list[Any] = []  # set by cached.py, as well
@@ -191,6 +192,10 @@ def _unbound_method(tx: Any, value: Any, args: Args, kwargs: Kwargs, bound: bool
     if isinstance(obj, ConstantVariable) and all(isinstance(realize(a, tx.state), ConstantVariable) for a in args):
         plain: list[VariableTracker] = [constant(realize(a, tx.state).value) for a in args]  # type: ignore[attr-defined]
         return folding.fold(value, plain, {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()})
+    plainly = all(type(realize(a, tx.state)) is ConstantVariable for a in args[1:])
+    if members.is_member(obj) and value.__objclass__ in PLAIN_VALUES and plainly:
+        named = {k: need_constant_deep(realize(v, tx.state)) for k, v in kwargs.items()}
+        return folding.fold(value, [constant(obj.value), *(realize(a, tx.state) for a in args[1:])], named)  # type: ignore[attr-defined]
     if (value.__objclass__ is dict and issubclass(obj.python_type(), collections.OrderedDict)
             and getattr(collections.OrderedDict, value.__name__, None) is not value):  # reading by key is dict's own
         raise GraphBreak("unsupported_builtin_method", f"{value.__qualname__} of an OrderedDict, which has an order of its own")
@@ -218,7 +223,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
         if all(type(a) is ConstantVariable for a in args) and all(type(v) is ConstantVariable for v in kwargs.values()):
             return folding.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
         if module == "math" and not kwargs:
-            return folding.fold(value, [constant(plain_value(tx, a)) for a in args])
+            return folding.fold(value, [constant(plain_value(tx, _number(tx, a))) for a in args])
     known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
     if known is not None:
         return known(tx, args, kwargs)
@@ -230,6 +235,7 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
 
 
 NOT_PURE = frozenset(("__reduce__", "__reduce_ex__", "__enter__", "__exit__"))  # methods of constants; a torch.device is a context
+_FORMATS = ("format", "format_map", "__format__", "__mod__", "__rmod__")  # methods of texts that ask their arguments for one
 STANDS_FOR: dict[type, Any] = {}  # classes whose call is that of another object: (tx, object) -> that one
 CLASS_METHODS: dict[tuple[type, str], Any] = {}  # class methods of builtin types: handler(tx, args, kwargs)
 FOLDABLE_MODULES = frozenset(("builtins", "math", "_operator", "cmath", "_struct", "binascii"))
@@ -282,8 +288,15 @@ def call_method(
             plain = None
         if plain is not None:
             return folding.fold(getattr(target.value, name), plain, named)
-    if members.has_in_c(tx, obj, name) and all(type(a) is ConstantVariable for a in args):
-        return folding.fold(getattr(obj.value, name), args, {k: need_constant_deep(v) for k, v in kwargs.items()})  # type: ignore[attr-defined]
+    if members.has_in_c(tx, obj, name) and name not in NOT_PURE:
+        given = args if name in _FORMATS else [members.plain_value(a) or a for a in args]
+        try:
+            values: list[Any] | None = [_slice(tx, a) if isinstance(a, SliceVariable) else plain_value(tx, a) for a in given]
+        except GraphBreak:
+            values = None
+        if values is not None:
+            named = {k: need_constant_deep(v) for k, v in kwargs.items()}
+            return folding.fold(lambda: getattr(obj.value, name)(*values, **named), [])  # type: ignore[attr-defined]
     otherwise = "unsupported_iterator" if name in ("__iter__", "__next__") else "unsupported_builtin_method"
     raise unknown(f"{obj.python_type().__name__}.{name}", obj.python_type().__module__, otherwise=otherwise)
 
@@ -307,6 +320,18 @@ def _operator_method(tx: Any, obj: SymbolicVariable, name: str, args: Args) -> V
     if fn is None or len(args) > 1 or any(a.python_type() is not obj.cls for a in args):
         return None
     return TENSOR.symbolic(tx, fn, [obj, *args])
+
+
+def _slice(tx: Any, tracker: SliceVariable) -> slice:
+    return slice(*(plain_value(tx, realize(i, tx.state)) for i in tracker.items))
+
+
+def _number(tx: Any, tracker: VariableTracker) -> VariableTracker:
+    """What functions of ``math`` take an instance of a subclass of int or float for, that says nothing itself."""
+    asked = ("__float__", "__index__", "__floor__", "__ceil__", "__trunc__")
+    if issubclass(tracker.python_type(), (int, float)) and members.has_in_c(tx, tracker, *asked):
+        return members.plain_value(tracker)  # type: ignore[return-value]
+    return tracker
 
 
 def plain_value(tx: Any, tracker: VariableTracker) -> Any:

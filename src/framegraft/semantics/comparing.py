@@ -145,6 +145,9 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
             return None
         if is_member(left):
             return _slot_in_c(found, left, right)
+        if found is types.BuiltinFunctionType.__eq__ or found is types.BuiltinFunctionType.__ne__:  # meth_richcompare
+            other = getattr(right, "value", None)
+            return constant(found(left.value, other)) if issubclass(type(other), types.BuiltinFunctionType) else None
         known = METHODS.get((type(left), name))  # of a dict's view
         if known is not None and (result := known(tx, left, [right], {})) is not None:
             return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result
@@ -171,7 +174,7 @@ def _implemented(tx: Any, method: VariableTracker, operand: VariableTracker) -> 
 def _slot_in_c(slot: Any, left: VariableTracker, right: VariableTracker) -> VariableTracker | None:
     """A slot of int, float or str with an enum's member, which has its value in C; containers know nothing of it."""
     left, right = specialised(left), specialised(right)
-    if slot is str.__mod__ and type(right) is not ConstantVariable:
+    if slot in (str.__mod__, bytes.__mod__) and type(right) is not ConstantVariable:
         raise GraphBreak("untraceable_call", "formatting of an object with %")
     if slot is None or not all(type(operand) is ConstantVariable or is_member(operand) for operand in (left, right)):
         return None

@@ -87,6 +87,8 @@ def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracke
     if isinstance(obj, ObjectVariable) and obj.payload is None:
         if fn is str and lookup.mro_lookup(tx, obj.cls, "__str__") is not object.__str__:
             name = "__str__"
+        if members.has_in_c(tx, obj, name, "__repr__"):
+            return constant(fn(obj.value))
         if issubclass(type(obj.value), enum.Enum) and isinstance(lookup.mro_lookup(tx, obj.cls, name), types.WrapperDescriptorType):
             return constant(fn(obj.value))  # what the members keep in C
         method = attributes.special_method(tx, obj, name)

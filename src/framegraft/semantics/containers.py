@@ -143,7 +143,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
         return dict_subscript(tx, obj, key)
     if isinstance(inner, ConstantVariable):
         try:
-            return wrap_constant(inner.value[need_constant_deep(key) if not isinstance(key, SliceVariable) else real_slice(key)])
+            return wrap_constant(inner.value[_bound(tx, key) if not isinstance(key, SliceVariable) else real_slice(tx, key)])
         except (IndexError, TypeError, KeyError, ValueError) as error:
             raise UserRaise(user_error(type(error), *error.args)) from None
     if isinstance(obj, ObjectVariable) and issubclass(type(obj.value), type):
@@ -221,8 +221,15 @@ def key_error(key: VariableTracker) -> Any:
     return error
 
 
-def real_slice(key: SliceVariable) -> slice:
-    parts = [need_constant_deep(i) for i in key.items]
+def _bound(tx: Any, key: VariableTracker) -> Any:
+    """A constant, also one in an instance of a subclass of int."""
+    if issubclass(key.python_type(), int) and members.has_in_c(tx, key, "__index__"):
+        return int.__index__(key.value)  # type: ignore[attr-defined]
+    return need_constant_deep(key)
+
+
+def real_slice(tx: Any, key: SliceVariable) -> slice:
+    parts = [_bound(tx, realize(i, tx.state)) for i in key.items]
     if not all(part is None or hasattr(type(part), "__index__") for part in parts):
         raise UserRaise(user_error(TypeError, "slice indices must be integers or None or have an __index__ method"))
     return slice(*parts)
@@ -240,7 +247,7 @@ def index_of(tx: Any, key: VariableTracker, what: str = "") -> int:
         return operator.index(key.value)
     if isinstance(key, ConstantVariable):
         raise UserRaise(user_error(TypeError, _NO_INDEX[what].format(type_name(type(key.value)))))
-    if members.has_in_c(tx, key, "__index__"):
+    if issubclass(key.python_type(), int) and members.has_in_c(tx, key, "__index__"):
         return int.__index__(key.value)  # type: ignore[attr-defined]
     if issubclass(key.python_type(), int):
         raise GraphBreak("untraceable_call", "an instance of a subclass of int as an index")
@@ -260,7 +267,7 @@ def sequence_get(tx: Any, seq: Any, key: VariableTracker, exact: bool = True) ->
     """``seq[key]``; ``exact``: it is no part of an instance of a subclass."""
     what = "list" if isinstance(seq, ListVariable) else "tuple"
     if isinstance(key, SliceVariable):
-        part = real_slice(key)
+        part = real_slice(tx, key)
         try:
             items = seq.items[part]
         except ValueError as error:  # a step of zero
@@ -310,7 +317,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         return
     if isinstance(inner, ListVariable):
         if isinstance(key, SliceVariable):
-            part = real_slice(key)
+            part = real_slice(tx, key)
             _set_slice(inner.items, part, FAST_ITEMS[0](tx, realize(value, tx.state), _NOT_ASSIGNED[part.step in (None, 1)]))
         else:
             index = index_of(tx, key, "list")
@@ -346,7 +353,7 @@ def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
             return
         if isinstance(inner, ListVariable):
             if isinstance(key, SliceVariable):
-                del inner.items[real_slice(key)]
+                del inner.items[real_slice(tx, key)]
             else:
                 index = index_of(tx, key, "list")
                 if not -len(inner.items) <= index < len(inner.items):

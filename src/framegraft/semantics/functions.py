@@ -25,7 +25,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, constructors, core, folding, hashed, iteration, lookup, operators, storing, truth
+from . import attributes, calls, constructors, core, folding, hashed, iteration, lookup, members, operators, storing, truth
 
 
 @handles(getattr)
@@ -248,7 +248,7 @@ def _ranks(tx: Any, keys: list[VariableTracker]) -> list:
         first = [calls.plain_value(tx, realize(k.items[0], tx.state)) for k in keys]  # type: ignore[attr-defined]
         if all(type(f) is str for f in first) and len(set(first)) == len(first):
             return first
-    return [core.need_constant_deep(k) for k in keys]
+    return [core.need_constant_deep(members.plain_value(k) or k if members.has_in_c(tx, k, "__lt__", "__gt__") else k) for k in keys]
 
 
 def _compares_in_python(tx: Any, key: VariableTracker) -> bool:
@@ -340,6 +340,8 @@ def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         key = hashed.hash_key(tx, args[0]) if isinstance(args[0], TupleVariable) or args[0].cls is frozenset else None
         if key is not None and hashed.has_steady_hash(key) and not hashed.holds_nan(key):
             return constant(hash(key))
+    if members.has_in_c(tx, args[0], "__hash__"):
+        return handle_hash(tx, [members.plain_value(args[0])], kwargs)
     if isinstance(args[0], ObjectVariable) and args[0].payload is None:
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")
         if isinstance(method, types.FunctionType):

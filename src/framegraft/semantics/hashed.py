@@ -27,8 +27,8 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import lookup
-from .wrapping import CONSTANT_TYPES
+from . import lookup, members
+from .wrapping import CONSTANT_TYPES, SET_ITEMS
 
 
 def payload_of(tracker: VariableTracker) -> VariableTracker:
@@ -70,12 +70,16 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
         value = key.value
         if issubclass(type(value), PINNED):
             return value
-        if issubclass(type(value), types.FunctionType) or lookup.mro_lookup(tx, key.cls, "__hash__") is object.__hash__:
+        if issubclass(type(value), types.FunctionType) or lookup.mro_lookup(tx, key.cls, "__hash__") in BY_IDENTITY:
             if is_missing(value):
                 return key
             if key.source is not None and key.source.access != "CONST":
                 tx.state.guards.keys.setdefault(type(value), {})[key.source] = None
             return value
+        if members.has_in_c(tx, key, "__hash__", "__eq__"):
+            plain = members.plain_value(key)
+            if plain is not None and not is_nan(plain.value):
+                return plain.value
         own = OWN_KEY[0](tx, key)
         if own is not None:
             return own
@@ -130,7 +134,7 @@ def dict_get(tx: Any, d: DictVariable, key: VariableTracker) -> VariableTracker 
         tx.state.guards.add(d.source, "NOKEY", hashed)
         return None
     value = LazyVariable(dict.__getitem__(d.value, hashed), d.source.entry(d.value, hashed))
-    if not _is_plain_key(hashed) and not isinstance(key, ObjectVariable):
+    if not _is_compound(hashed) and not isinstance(key, ObjectVariable):
         raise GraphBreak("unsupported_builtin_method", "a compound key of a dict made outside of the trace")
     tx.state.guards.add(d.source, "HASKEY", hashed)
     d.items[hashed] = (key, value)
@@ -186,6 +190,13 @@ def _is_plain_key(key: Any) -> bool:
     return type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key))
 
 
+def _is_compound(key: Any) -> bool:
+    """A plain key, or one with frozensets of plain keys in it."""
+    if type(key) in (tuple, frozenset):
+        return all(_is_compound(k) or isinstance(k, type) and _is_compared_by_identity(type(k)) for k in key)
+    return _is_plain_key(key)
+
+
 def _is_compared_by_identity(meta: type) -> bool:
     return meta.__hash__ is type.__hash__ and meta.__eq__ is type.__eq__
 
@@ -221,7 +232,7 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
         else:
             tracker = realize(LazyVariable(key, d.source.child("MAPKEYAT", index)), tx.state)
             hashed = hash_key(tx, tracker)
-            if hashed is not key and not (type(key) is tuple and hashed == key and _is_plain_key(key)):  # its items are guarded
+            if hashed is not key and not (hashed == key and _is_compound(key)):  # its items are guarded
                 raise GraphBreak("unsupported_iterator", f"a dict with a {type(key).__name__} as a key")
         items[key] = (tracker, value)
         d.fetched[key] = value
@@ -242,6 +253,26 @@ def _asks_program(key: Any) -> bool:
 def _is_known(method: types.FunctionType) -> bool:
     """Methods of enums, tensors and others of torch that hash and compare without asking the program."""
     return method.__module__ == "enum" or method.__module__.partition(".")[0] == "torch"
+
+
+def set_items(tx: Any, held: list, sources: list) -> dict[Any, VariableTracker]:
+    """For a set from outside: trackers of items that are no constants, under what they are looked up by."""
+    items = {}
+    for item, source in zip(held, sources, strict=True):
+        if type(item) in CONSTANT_TYPES:
+            items[item] = constant(item)
+            continue
+        if _asks_program(item):
+            raise GraphBreak("unsupported_iterator", f"a set with a {type(item).__name__}, made outside of the trace")
+        tracker = realize(LazyVariable(item, source), tx.state)
+        hashed = hash_key(tx, tracker)
+        if hashed is not item and not (hashed == item and _is_compound(item)):
+            raise GraphBreak("unsupported_iterator", f"a set with a {type(item).__name__}, made outside of the trace")
+        items[hashed] = tracker
+    return items
+
+
+SET_ITEMS.append(set_items)
 
 
 class _KeysAre:
@@ -325,6 +356,7 @@ def shadow(tx: Any, operand: VariableTracker) -> Any:
     return keys if all(map(has_steady_hash, keys)) else None
 
 
+BY_IDENTITY: list[Any] = [object.__hash__]  # of classes without an __eq__; those of torch's operators are added
 OWN_KEY: list[Any] = []  # set by own_keys.py, as well
 ITERATE: list[Any] = []  # set by iteration.py, which builds on this file
 DRAW: list[Any] = []  # likewise

@@ -29,7 +29,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, hashed
+from . import attributes, calls, hashed, members
 from .containers import FAST_ITEMS, ITERATE
 from .hashed import complete, payload_of
 from .operators import apply
@@ -51,6 +51,9 @@ def get_iter(tx: Any, obj: VariableTracker) -> VariableTracker:
             return _checked(tx, realize(calls.call(tx, _need(tx, attributes.special_method(tx, obj, "__iter__"), obj), [], {}), tx.state))
         method = attributes.special_method(tx, obj, "__iter__")
         inner = payload_of(obj)
+        plain = members.plain_value(obj) if issubclass(obj.cls, (str, bytes)) else None
+        if plain is not None and members.has_in_c(tx, obj, "__iter__"):
+            return get_iter(tx, plain)
         if method is not None and (inner is obj or not calls.is_builtin_method(method)):
             return _checked(tx, realize(calls.call(tx, method, [], {}), tx.state))
         if isinstance(inner, DictVariable) and issubclass(obj.cls, collections.OrderedDict):

@@ -1,4 +1,7 @@
-"""Enums' members that are numbers or texts: guarded by their identity, they have their value in C, which cannot change."""
+"""Instances of subclasses of int, float, str and bytes: they have their value in C, which cannot change.
+
+Enums' members are guarded by their identity, others by their class and value.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Any
 
 from ..model.value import ConstantVariable, ObjectVariable, VariableTracker
 from . import lookup
+from .wrapping import PLAIN_VALUES
 
-_PLAIN = {int: int.__int__, float: float.__float__, str: str.__str__}
+_PLAIN = PLAIN_VALUES
 _IN_C = (types.MethodDescriptorType, types.WrapperDescriptorType)
 
 
 def is_member(tracker: VariableTracker) -> bool:
-    return isinstance(tracker, ObjectVariable) and issubclass(type(tracker.value), enum.Enum)
+    return isinstance(tracker, ObjectVariable) and issubclass(type(tracker.value), (enum.Enum, *_PLAIN))
 
 
 def plain_value(tracker: VariableTracker) -> ConstantVariable | None:

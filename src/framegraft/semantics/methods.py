@@ -29,6 +29,7 @@ from . import (
     folding,
     hashed,
     iteration,
+    members,
     operators,
     truth,
 )
@@ -185,7 +186,7 @@ for _cls in (ListVariable, TupleVariable, DictVariable, SetVariable):
 
 @method(SliceVariable, "indices")
 def slice_indices(tx: Any, obj: SliceVariable, args: list, kwargs: dict) -> VariableTracker:
-    return folding.fold(containers.real_slice(obj).indices, [constant(containers.index_of(tx, args[0]))])
+    return folding.fold(containers.real_slice(tx, obj).indices, [constant(containers.index_of(tx, args[0]))])
 
 
 @method(ConstantVariable, "join")
@@ -194,7 +195,7 @@ def text_join(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> Varia
     if type(obj.value) not in (str, bytes):
         return None
     parts = [realize(i, tx.state) for i in iteration.fast_items(tx, args[0], "can only join an iterable")]
-    return folding.fold(obj.value.join, [constant([core.need_constant(p, "a part of join()") for p in parts])])
+    return folding.fold(obj.value.join, [constant([core.need_constant(members.plain_value(p) or p, "a part of join()") for p in parts])])
 
 
 @method(ConstantVariable, "__iter__")

@@ -29,7 +29,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers, hashed, iteration, lookup
+from . import attributes, calls, containers, hashed, iteration, lookup, members
 from .arithmetic import BINARY, INPLACE, binary, inplace
 from .comparing import COMPARE, compare, equal_items
 from .folding import fold
@@ -101,6 +101,9 @@ def contains(tx: Any, item: VariableTracker, container: VariableTracker) -> Vari
     if isinstance(inner, ConstantVariable) and isinstance(item, ConstantVariable):
         return fold(operator.contains, [inner, item])
     if isinstance(inner, ConstantVariable) and isinstance(inner.value, (str, bytes)):
+        plain = members.plain_value(item)
+        if plain is not None and type(plain.value) is type(inner.value) is str:
+            return fold(operator.contains, [inner, plain])
         raise GraphBreak("raised_exception", f"a {item.python_type().__name__} looked for in a {inner.python_type().__name__}")
     if isinstance(container, ObjectVariable) and inner is container and method is not None:
         return calls.call_method(tx, container, "__contains__", [item], {})
@@ -140,7 +143,8 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
             raise UserRaise(user_error(TypeError, f"__format__ must return a str, not {type_name(text.python_type())}"))
         return text
     if isinstance(value, ObjectVariable) and lookup.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
-        if issubclass(type(value.value), enum.Enum) and isinstance(spec, ConstantVariable):
+        known = issubclass(type(value.value), enum.Enum) or members.has_in_c(tx, value, "__format__", "__str__", "__repr__")
+        if known and isinstance(spec, ConstantVariable):
             return constant(format(value.value, spec.value))  # as the C type that the members are of does it
         raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")
     if isinstance(spec, ConstantVariable) and spec.value == "" and not isinstance(value, TensorVariable):

@@ -31,7 +31,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, containers, hashed, iteration, lookup
+from . import attributes, calls, containers, hashed, iteration, lookup, members
 from .folding import fold
 from .hashed import is_nan, payload_of, pin_nan
 from .wrapping import NUMBERS_AND_TEXTS
@@ -121,6 +121,8 @@ def truth(tx: Any, value: VariableTracker) -> bool:
             if method is not None and name == "__bool__" and calls.is_builtin_method(method):
                 if issubclass(type(value.value), enum.Enum):  # guarded by identity
                     return type(value.value).__bool__(value.value)  # type: ignore[attr-defined]
+                if members.has_in_c(tx, value, name):
+                    return bool(members.plain_value(value).value)  # type: ignore[union-attr]
                 raise GraphBreak("untraceable_call", f"the truth of a {value.cls.__name__}, which C code tells")
             if method is not None:
                 result = realize(calls.call(tx, method, [], {}), tx.state)

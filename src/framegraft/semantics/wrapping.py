@@ -44,6 +44,13 @@ BUILTIN_FUNCTIONS = (types.BuiltinFunctionType, types.MethodDescriptorType, type
                      types.MemberDescriptorType)
 
 
+def plain_bytes(value: bytes) -> bytes:
+    return bytes.__getitem__(value, slice(None))
+
+
+PLAIN_VALUES: dict[type, Any] = {int: int.__int__, float: float.__float__, str: str.__str__, bytes: plain_bytes}  # of subclasses' instances
+
+
 def wrap_constant(value: Any) -> VariableTracker:
     """Tracker of an object that is the same in every run: code constants, builtins, pinned objects."""
     cls = type(value)
@@ -153,6 +160,11 @@ class VariableBuilder:
             func = LazyVariable(value.__func__, source.child("MFUNC"))
             return MethodVariable(func, LazyVariable(value.__self__, source.child("MSELF")), source)
         guards.add(source, "TYPE", cls)
+        base = next((base for base in PLAIN_VALUES if issubclass(cls, base)), None)
+        if base is not None:
+            plain = PLAIN_VALUES[base]
+            guards.add(source.child("PYCALL", plain), "EQ", plain(value))
+            return ObjectVariable(value, cls, source)
         if cls is types.CellType:
             try:
                 contents: Any = LazyVariable(value.cell_contents, source.child("CELLVAL"))
@@ -212,10 +224,12 @@ class VariableBuilder:
         if issubclass(type(value), (set, frozenset)):
             base_cls = lookup.container_type(value)
             held = list(base_cls.__iter__(value))
-            if not all(type(v) in CONSTANT_TYPES or type(v) is type for v in held):
-                raise GraphBreak("unsupported_iterator", "a set of objects other than constants and classes, made outside of the trace")
             guards.add(source, "PY", _SetIs(value))
-            items = {v: wrap_class(self, v) if type(v) is type else constant(v) for v in held}
+            if all(type(v) in CONSTANT_TYPES or type(v) is type for v in held):
+                items = {v: wrap_class(self, v) if type(v) is type else constant(v) for v in held}
+            else:
+                listed = source.child("PYCALL", _listed)
+                items = SET_ITEMS[0](self, held, [listed.child("ITEM", i) for i in range(len(held))])
             return SetVariable(items, source, value, base_cls)
         return None
 
@@ -349,8 +363,16 @@ class _At:
         return value[self.index]
 
 
+def _listed(value: Any) -> list:
+    """Accessor: the items of a set in their order."""
+    return list(lookup.container_type(value).__iter__(value))
+
+
+SET_ITEMS: list[Any] = []  # set by hashed.py: items of a set from outside that are no constants
+
+
 class _SetIs:
-    """Guard: the same constants and classes, of the same types, iterated in the same order."""
+    """Guard: the same constants and classes, of the same types, iterated in the same order; how many, for other items."""
 
     __name__ = "set_is"
 
@@ -361,7 +383,7 @@ class _SetIs:
         return self._typed(value) == self.items
 
     def _typed(self, value: Any) -> list[tuple[type, Any]]:
-        return [(type(v), v) for v in lookup.container_type(value).__iter__(value)]
+        return [(type(v), v) if type(v) in CONSTANT_TYPES or type(v) is type else (object, None) for v in _listed(value)]
 
 
 class _GlobalsAre:

@@ -1,8 +1,9 @@
-"""torch.cond and torch.while_loop: their functions become graphs inside of the graph, called by torch's own operators."""
+"""torch.cond, while_loop, map and scan: their functions become graphs inside of the graph, called by torch's own operators."""
 
 from __future__ import annotations
 
 import sys
+import types
 from typing import Any
 
 import torch
@@ -11,8 +12,10 @@ from torch.utils import _pytree as pytree
 
 from ..errors import GraphBreak
 from ..model.dispatch import handles
-from ..model.value import ConstantVariable, TensorVariable, VariableTracker
+from ..model.value import ConstantVariable, TensorVariable, VariableTracker, constant
+from ..polyfills import higher_order as polyfills
 from ..semantics import calls
+from ..semantics.wrapping import wrap_pinned
 from . import running, subgraphs
 from .fake import CaptureMode
 
@@ -87,8 +90,7 @@ def cond(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     lifted = _share(*branches)
     modules = [t.module() for t in branches]
     given_tensors = [(t.node, t.fake) for t in leaves] + [_pair(n) for n in lifted]
-    op = torch.ops.higher_order.cond
-    op.python_key_table.setdefault(CaptureMode, op.python_key_table[FakeTensorMode])  # looked up by the very class of the mode
+    op = _known_in_capture(torch.ops.higher_order.cond)
     results = _operator(tx, "cond", op, [(pred.node, pred.fake)], modules, [tuple(given_tensors)], op)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, specs[0]))
 
@@ -121,8 +123,128 @@ def _as_carried(test: Any, body: Any, carried: tuple, around: tuple) -> tuple:
     return tuple(t.clone() for t in carried)
 
 
+def _slices(tx: Any, name: str, tracker: VariableTracker) -> tuple[Any, list[TensorVariable]]:
+    """(the structure with the first slices of its tensors, as a function sees them; the trackers of its tensors)."""
+    structure = subgraphs.as_structure(tx, tracker)
+    leaves = pytree.tree_leaves(structure)
+    if not leaves or not all(isinstance(leaf, TensorVariable) and leaf.fake.dim() for leaf in leaves):
+        raise GraphBreak("untraceable_call", f"{name} over something other than tensors with dimensions")
+    lengths = {leaf.fake.shape[0] for leaf in leaves}
+    if len(lengths) > 1 or 0 in lengths:
+        raise GraphBreak("untraceable_call", f"{name} over tensors without elements, or of different lengths")
+    with tx.state.graph.propagating():
+        return pytree.tree_map(lambda v: v.fake.detach()[0].requires_grad_(v.fake.requires_grad), structure), leaves
+
+
+def _known_in_capture(op: Any, fake: Any = None) -> Any:
+    """The operator's rule for fake tensors is looked up by the very class of the mode. ``fake``: one that has the kernel's strides."""
+
+    def rule(mode: Any, *args: Any) -> Any:
+        with mode:
+            return fake(*args)
+
+    op.python_key_table.setdefault(CaptureMode, rule if fake is not None else op.python_key_table[FakeTensorMode])
+    return op
+
+
+def _stacked(outputs: Any, count: int) -> tuple:
+    return tuple(out.new_empty((count, *out.shape)) for out in outputs)
+
+
+def _mapped(body: Any, xs: tuple, around: tuple) -> tuple:
+    return _stacked(body(*(x[0] for x in xs), *around), xs[0].shape[0])
+
+
+def _scanned(body: Any, init: tuple, xs: tuple, around: tuple) -> tuple:
+    made = body(*init, *(x[0] for x in xs), *around)
+    return *made[: len(init)], *_stacked(made[len(init) :], xs[0].shape[0])
+
+
+def map_(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """``map(f, xs, *args)``: tensors among the arguments behind ``xs`` are inputs of its graph like those that it uses besides."""
+    if len(args) < 2 or kwargs:
+        raise GraphBreak("untraceable_call", "map with keywords")
+    structure, leaves = _slices(tx, "map", args[1])
+    body = subgraphs.trace(tx, "map", args[0], (structure, *args[2:]), {})
+    spec = _flat_tensors("map", body)
+    module = body.module()
+    given = [tuple((t.node, t.fake) for t in leaves), tuple(_pair(n) for n in body.lifted)]
+    op = _known_in_capture(torch.ops.higher_order.map_impl, _mapped)
+    return subgraphs.as_tracker(tx, pytree.tree_unflatten(_operator(tx, "map", op, [], [module], given, op), spec))
+
+
+def scan(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    given = dict(zip(("combine_fn", "init", "xs"), args, strict=False)) | kwargs
+    dim, reverse = given.pop("dim", constant(0)), given.pop("reverse", constant(False))
+    leaves = pytree.tree_leaves(subgraphs.as_structure(tx, given["xs"]))
+    if not leaves or not all(isinstance(leaf, TensorVariable) for leaf in leaves):
+        raise GraphBreak("untraceable_call", "scan over something other than tensors")
+    count = leaves[0].fake.dim()
+    if not isinstance(dim, ConstantVariable) or type(dim.value) is not int or not -count <= dim.value < count:
+        raise GraphBreak("untraceable_call", "scan with a dimension that is none, or no constant")
+    where = dim.value % count
+    if not isinstance(reverse, ConstantVariable) or type(reverse.value) is not bool or any(where >= t.fake.dim() for t in leaves):
+        raise GraphBreak("untraceable_call", "scan of tensors without the dimension, or with reverse that is no constant")
+    asked = [given[name] for name in ("combine_fn", "init", "xs")]
+    return calls.call(tx, wrap_pinned(tx, polyfills.scan), [wrap_pinned(tx, scan_first), *asked, constant(where), reverse], {})
+
+
+def scan_first(combine_fn: Any, init: Any, xs: Any) -> Any:
+    """Stands in a trace for ``scan`` over dimension 0."""
+    raise NotImplementedError
+
+
+@handles(scan_first)
+def _scan_first(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    structure, leaves = _slices(tx, "scan", args[2])
+    begin = subgraphs.as_structure(tx, args[1])
+    carried = pytree.tree_leaves(begin)
+    if not carried or not all(isinstance(leaf, TensorVariable) for leaf in carried):
+        raise GraphBreak("untraceable_call", "scan that begins with something other than tensors")
+    start = pytree.tree_map(lambda v: v.fake, begin)
+    body = subgraphs.trace(tx, "scan", args[0], (start, structure), {})
+    spec = _flat_tensors("scan", body)
+    if type(body.results) is not tuple or len(body.results) != 2:
+        raise GraphBreak("untraceable_call", "scan with a function that returns something else than it asks for")
+    made = pytree.tree_leaves(body.results[0])
+    if [(t.fake.shape, t.fake.dtype) for t in carried] != [(t.shape, t.dtype) for t in made]:
+        raise GraphBreak("untraceable_call", "scan whose tensors change their shapes")
+    module = body.module()
+    given = [tuple((t.node, t.fake) for t in group) for group in (carried, leaves)] + [tuple(_pair(n) for n in body.lifted)]
+    op = _known_in_capture(torch.ops.higher_order.scan, _scanned)
+    return subgraphs.as_tracker(tx, pytree.tree_unflatten(_operator(tx, "scan", op, [], [module], given, op), spec))
+
+
+_LATE: dict[str, dict[str, Any]] = {  # module -> the function in it -> its handler, or the function to trace in its place
+    "while_loop": {"while_loop": while_loop},
+    "map": {"map": map_},
+    "scan": {"scan": scan},
+    "wrap": {"Wrap": polyfills.call, "WrapWithAutocast": polyfills.call_with_autocast,
+             "WrapWithSetGradEnabled": polyfills.call_with_grad_mode},
+    "invoke_subgraph": {"invoke_subgraph_placeholder": polyfills.call_region, "mark_compile_region": polyfills.call_region},
+}
+
+
 def register_late() -> None:
-    """``while_loop`` lives in a module that torch does not load by itself."""
-    module = sys.modules.get("torch._higher_order_ops.while_loop")
-    if module is not None:
-        handles(module.while_loop)(while_loop)
+    """These live in modules that torch does not load by itself."""
+    for name, functions in list(_LATE.items()):
+        module = sys.modules.get(f"torch._higher_order_ops.{name}")
+        if module is None:
+            continue
+        del _LATE[name]
+        for attribute, known in functions.items():
+            found = getattr(module, attribute, None)
+            if found is None:
+                continue
+            if known.__module__ == __name__:
+                handles(found)(known)
+            else:
+                calls.REPLACED[_code(found.__call__.__code__ if isinstance(found, type) else found.__code__)] = known
+
+
+def _code(code: types.CodeType) -> types.CodeType:
+    """The code of the function that a decorator makes, whose closure holds the decorated one alone; any other code itself."""
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType) and (found := _code(inner)).co_freevars == ("func",) and found.co_name == "inner":
+            return found
+    return code

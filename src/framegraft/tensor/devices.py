@@ -27,8 +27,8 @@ def _modes() -> list[Any]:
 
 
 def only_devices() -> bool:
-    """Whether no mode sees what torch's functions do, but for default devices."""
-    return all(type(mode) is DeviceContext for mode in _modes())
+    """Whether no mode sees what torch's functions do, but for default devices, and these do."""
+    return not _C._is_torch_function_all_disabled() and all(type(mode) is DeviceContext for mode in _modes())
 
 
 def _default() -> Any:
@@ -42,14 +42,14 @@ def here() -> tuple:
 
 
 class _DevicesAre:
-    """Guard: the same default devices."""
+    """Guard: the same default devices, which are in force."""
 
     def __init__(self, value: tuple) -> None:
         self.value = value
         self.__name__ = f"default_devices_are[{', '.join(map(str, value[0]))}]"
 
     def __call__(self, value: Any) -> bool:
-        return here() == self.value
+        return here() == self.value and not _C._is_torch_function_all_disabled()
 
 
 @contextlib.contextmanager

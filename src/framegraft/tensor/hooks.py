@@ -1,4 +1,6 @@
-"""Hooks on the gradients of tensors that the trace has made: the hook becomes a graph in the graph, registered where it was.
+"""Hooks on the gradients of tensors. One on a tensor from outside is registered behind the graph: gradients come later.
+
+On a tensor that the trace has made, the hook becomes a graph in the graph, registered where it was.
 
 Whoever runs the graph registers it anew in each call; AOTAutograd traces through it when it makes the backward pass. A hook with
 side effects breaks the graph, and so do the use of its handle, and a hook that looks at what may change before the backward pass.
@@ -13,7 +15,9 @@ from torch.fx.node import has_side_effect
 from torch.utils.hooks import RemovableHandle
 
 from ..errors import GraphBreak
-from ..model.value import TensorVariable, VariableTracker
+from ..interp.state import realize
+from ..model.dispatch import method
+from ..model.value import NONE, FunctionVariable, MethodVariable, ObjectVariable, TensorVariable, VariableTracker
 from . import subgraphs, torchops
 from .steady import is_steady
 
@@ -38,7 +42,7 @@ def register_hooks(tensor: torch.Tensor, body: Any, recorded: Any, count: int, *
 
 
 class HandleVariable(VariableTracker):
-    """What registering a hook gives. It can only be forgotten: none is there to be built behind the graph."""
+    """What registering a hook on a tensor of the trace gives. It can only be forgotten: none is there to be built behind the graph."""
 
     __slots__ = ()
 
@@ -49,9 +53,60 @@ class HandleVariable(VariableTracker):
         return RemovableHandle
 
 
+class LaterHandleVariable(HandleVariable):
+    """The same of a tensor from outside; ``call``, the method that registers it, gives the handle behind the graph."""
+
+    __slots__ = ("call", "tensor", "hook", "version")
+
+    def __init__(self, call: Any, tensor: TensorVariable, hook: VariableTracker) -> None:
+        super().__init__()
+        self.call = call
+        self.tensor = tensor
+        self.hook = hook
+        self.version = tensor.fake._version
+
+    def is_late(self) -> bool:
+        """Whether the tensor has been written to since: autograd would take the hook for one on what it has become."""
+        return self.tensor.fake._version != self.version
+
+
+def _register_later(tx: Any, call: Any, obj: TensorVariable, hook: VariableTracker) -> VariableTracker:
+    """Autograd keeps hooks with the tensor's history, whatever uses it before or after that."""
+    state = tx.state
+    known = isinstance(hook, (FunctionVariable, MethodVariable)) or isinstance(hook, ObjectVariable) and callable(hook.value)
+    if not known or state.overriding or state.graph.symbols is not None and obj.fake._base is not None:
+        raise GraphBreak("hook_on_intermediate", f"Tensor.{call.__name__}() of a tensor from outside")
+    if not obj.fake.requires_grad or call is not torch.Tensor.register_hook and not obj.fake.is_leaf:
+        raise GraphBreak("hook_on_intermediate", f"Tensor.{call.__name__}() of a tensor that requires no gradient, or is no leaf")
+    if any(other.tensor is obj for other in state.hooked):
+        raise GraphBreak("hook_on_intermediate", "several hooks on a tensor from outside, which are called in their order")
+    state.changed(None)
+    handle = LaterHandleVariable(call, obj, hook)
+    state.hooked.append(handle)
+    return handle
+
+
+@method(LaterHandleVariable, "remove")
+def remove(tx: Any, obj: LaterHandleVariable, args: list, kwargs: dict) -> VariableTracker:
+    """RemovableHandle.remove: again, it does nothing."""
+    if obj in tx.state.hooked:
+        tx.state.changed(None)
+        tx.state.hooked.remove(obj)
+    return NONE
+
+
+def register_accumulated(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> VariableTracker:
+    """``Tensor.register_post_accumulate_grad_hook``."""
+    if obj.source is None or len(args) != 1 or kwargs or tx.state.graph.body is not None or tx.state.pure:
+        raise GraphBreak("hook_on_intermediate", "Tensor.register_post_accumulate_grad_hook()")
+    return _register_later(tx, torch.Tensor.register_post_accumulate_grad_hook, obj, realize(args[0], tx.state))
+
+
 def register(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> VariableTracker:
     """``Tensor.register_hook``."""
     state, graph = tx.state, tx.state.graph
+    if obj.source is not None and len(args) == 1 and not kwargs and graph.body is None and not state.pure:
+        return _register_later(tx, torch.Tensor.register_hook, obj, realize(args[0], state))
     if obj.source is not None or len(args) != 1 or kwargs or graph.body is not None or state.pure:
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor from outside, or in a region of its own")
     if not obj.fake.requires_grad:
@@ -100,3 +155,4 @@ def _equal(one: tuple[str, Any, list], other: tuple[str, Any, list]) -> bool:
 
 
 torchops.METHODS["register_hook"] = register
+torchops.METHODS["register_post_accumulate_grad_hook"] = register_accumulated

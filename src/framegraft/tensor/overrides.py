@@ -90,7 +90,8 @@ class _Probes:
             for base in cls.__mro__[1:]:
                 if base in self.classes and not any(issubclass(b, self.classes[base]) for b in bases):
                     bases.append(self.classes[base])
-            self.classes[cls] = type(cls.__name__, tuple(bases) or (torch.Tensor,), {"__torch_function__": self._writing(cls)})
+            above = tuple(bases) or (torch.Tensor if issubclass(cls, torch.Tensor) else object,)
+            self.classes[cls] = type(cls.__name__, above, {"__torch_function__": self._writing(cls)})
 
     def _writing(self, cls: type) -> Any:
         return classmethod(lambda _, *args, **kwargs: self.write(cls, args, kwargs))
@@ -112,6 +113,8 @@ class _Probes:
                 return made
         if isinstance(tracker, TensorVariable):
             return self._tensor(tracker)
+        if subclasses.is_asked(tracker):
+            return self.classes[tracker.python_type()]()
         if type(tracker) is ConstantVariable:
             return tracker.value
         if isinstance(tracker, SymbolicVariable) and tracker.cls in (int, float):
@@ -151,13 +154,16 @@ class _Probes:
 
 
 def _live_classes(tx: Any, trackers: Any) -> list[type]:
-    """Classes of live tensors among trackers and in lists and tuples of them, which torch looks into, too."""
+    """Classes of live tensors and of other objects that torch asks, among trackers and in lists and tuples of them."""
     found: list[type] = []
     for lazy in trackers:
         tracker = realize(lazy, tx.state)
         if isinstance(tracker, TensorVariable):
             if subclasses.is_live(tracker.cls):
                 found.append(tracker.cls)
+        elif subclasses.is_asked(tracker):
+            lookup.mro_lookup(tx, tracker.python_type(), "__torch_function__")
+            found.append(tracker.python_type())
         elif isinstance(tracker, (ListVariable, TupleVariable)) and not isinstance(tracker, SizeVariable):
             found += _live_classes(tx, tracker.items)
         elif isinstance(tracker, DictVariable) and tracker.source is None:
@@ -441,15 +447,15 @@ def _convert(tx: Any, result: VariableTracker, cls: type, new: frozenset) -> Var
 
 
 class SwitchedOffVariable(ObjectVariable):
-    """A ``torch._C.DisableTorchFunctionSubclass`` made in the trace."""
+    """A ``torch._C.DisableTorchFunctionSubclass`` made in the trace, or a ``DisableTorchFunction``, which switches modes off, too."""
 
     __slots__ = ()
 
 
-@constructs(_C.DisableTorchFunctionSubclass)
+@constructs(_C.DisableTorchFunctionSubclass, _C.DisableTorchFunction)
 def make_switched_off(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
     if args or kwargs:
-        raise GraphBreak("raised_exception", "DisableTorchFunctionSubclass() with arguments")
+        raise GraphBreak("raised_exception", f"{cls.__name__}() with arguments")
     return SwitchedOffVariable(MISSING, cls)
 
 
@@ -457,6 +463,10 @@ def make_switched_off(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTr
 def switch_off(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     if tx.inst.op != "BEFORE_WITH" or tx.state.graph.body is not None:
         raise GraphBreak("unsupported_context", "__torch_function__ switched off by something other than a with statement")
+    if obj.python_type() is _C.DisableTorchFunction:
+        if tx.state.function_modes or tx.state.devices or tx.state.graph.watches_devices:
+            raise GraphBreak("unsupported_context", "a TorchFunctionMode that is switched off")
+        tx.state.modes_off += 1
     tx.state.overrides_off += 1
     tx.state.changed(None)
     return NONE
@@ -464,9 +474,17 @@ def switch_off(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Varia
 
 @method(SwitchedOffVariable, "__exit__")
 def switch_on(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
+    tx.state.modes_off -= obj.python_type() is _C.DisableTorchFunction
     tx.state.overrides_off -= 1
     tx.state.changed(None)
     return NONE
+
+
+@handles(_C._is_torch_function_all_disabled)
+def is_all_disabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if tx.state.overrides_before and not tx.state.modes_off:
+        raise GraphBreak("unsupported_context", "__torch_function__ switched off outside of the trace: whether modes are is not known")
+    return constant(bool(tx.state.modes_off))
 
 
 @handles(_C._is_torch_function_enabled)
@@ -486,7 +504,7 @@ def push_mode(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if not isinstance(mode, ObjectVariable) or not issubclass(mode.cls, torch_overrides.TorchFunctionMode) or (
             issubclass(mode.cls, DeviceContext)):
         raise GraphBreak("unsupported_context", f"a {mode.python_type().__name__} as a mode for functions")
-    if state.graph.body is not None or state.devices or state.graph.watches_devices:
+    if state.graph.body is not None or state.devices or state.graph.watches_devices or state.modes_off:
         raise GraphBreak("unsupported_context", "a TorchFunctionMode in a function that torch calls, or under a default device")
     subclasses.begin(state)
     state.changed(None)

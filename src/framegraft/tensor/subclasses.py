@@ -8,15 +8,16 @@ and backends see plain tensors in their place.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 
 from .. import _native
 from ..errors import GraphBreak, Restart
+from ..interp.state import realize
 from ..model.source import pinned
-from ..model.value import MISSING, LazyVariable, TensorVariable, VariableTracker
+from ..model.value import MISSING, LazyVariable, ListVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
 from ..semantics import instances, lookup
 
 _C: Any = torch._C
@@ -92,6 +93,18 @@ def may_be_set(tx: Any, cls: type, name: str) -> bool:
 DETACHED = "detached"
 
 
+def is_asked(tracker: VariableTracker) -> bool:
+    """Whether torch asks an object that is no tensor (C++: check_has_torch_function)."""
+    cls = tracker.cls if type(tracker) is ObjectVariable and tracker.payload is None else None
+    return cls is not None and not issubclass(cls, type) and any("__torch_function__" in base.__dict__ for base in cls.__mro__)
+
+
+def asks_objects(state: Any, trackers: Iterable[VariableTracker]) -> bool:
+    """Whether there is such an object among the arguments of a function of torch, or in lists and tuples of them."""
+    return any(is_asked(realize(t, state)) or isinstance(t, (ListVariable, TupleVariable)) and asks_objects(state, t.items)
+               for t in trackers)
+
+
 def begin(state: Any) -> None:
     """Called before anything is asked of a live tensor: from now on the tracer's own questions are plain ones."""
     if state.graph.body is not None:
@@ -131,17 +144,22 @@ def finish(state: Any) -> None:
     end(state)
 
 
+def _is_hidden(cls: type) -> bool:
+    """Whether graphs get plain tensors in the place of those of a class; compilers take parameters of any class as they are."""
+    return is_live(cls) or cls not in PLAIN and not issubclass(cls, (torch.nn.Parameter, torch.nn.Buffer))
+
+
 def as_plain(value: Any) -> Any:
-    """What graphs and backends get for one of their inputs: of a live tensor, the plain one with the same memory and history."""
+    """What graphs and backends get for one of their inputs: of a hidden tensor, the plain one with the same memory and history."""
     cls = type(value)
-    if not issubclass(cls, torch.Tensor) or not is_live(cls):
+    if not issubclass(cls, torch.Tensor) or not _is_hidden(cls):
         return value
     return to_subclass(value, torch.Tensor, True)
 
 
 def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any]) -> Callable[..., Any]:
     """The compiled graph, for a caller that has the program's tensors."""
-    places = [i for i, tracker in enumerate(inputs) if isinstance(tracker, TensorVariable) and is_live(tracker.cls)]
+    places = [i for i, tracker in enumerate(inputs) if isinstance(tracker, TensorVariable) and _is_hidden(tracker.cls)]
     if not places:
         return compiled
 

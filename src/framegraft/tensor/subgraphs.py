@@ -155,9 +155,9 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Tr
             inside = pytree.tree_map(lambda v: body.input(v) if isinstance(v, torch.Tensor) else v, (args, kwargs))
             given = [as_tracker(tx, a) for a in inside[0]]
             named = {k: as_tracker(tx, v) for k, v in inside[1].items()}
-            versions = _versions(tx)
+            known = versions(tx)
             results = as_structure(tx, calls.call(tx, fn, given, named))
-            if any(value._version != version for value, version in versions):
+            if any(value._version != version for value, version in known):
                 raise GraphBreak("unsupported_mutation", f"the function given to {name} changes a tensor that it did not make")
         leaves = [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, TensorVariable)]
         if any(isinstance(leaf, VariableTracker) and leaf not in leaves for leaf in pytree.tree_leaves(results)):
@@ -169,7 +169,7 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Tr
     return Traced(body, leaves, pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, results))
 
 
-def _versions(tx: Any) -> list[tuple[torch.Tensor, int]]:
+def versions(tx: Any) -> list[tuple[torch.Tensor, int]]:
     """Of the tensors that a function could change from within: all that were there before."""
     graph, body = tx.state.graph, tx.state.graph.body
     nodes = list(graph.root.nodes)

@@ -30,7 +30,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import attributes, calls, class_checks, lookup, members
+from ..semantics import attributes, calls, class_checks, hashed, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
 from . import devices, leaves, numpy, special, subclasses, symbolic
@@ -123,7 +123,7 @@ class Tensors(TensorLayer):
             return call_scripted(tx, fn, args, kwargs)
         if self.kind(fn) == "getter":
             return _read_state(tx, fn)
-        if tx.state.overriding:
+        if _is_overridden(tx.state, args, kwargs):
             given = OVERRIDES["call"](tx, fn, args, kwargs)
             if given is not None:
                 return given
@@ -140,7 +140,7 @@ class Tensors(TensorLayer):
         return tx.state.blocks.call(tx, fn, args, kwargs, go)
 
     def call_method(self, tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
-        if tx.state.overriding:
+        if _is_overridden(tx.state, args, kwargs):
             given = OVERRIDES["method"](tx, obj, name, args, kwargs)
             if given is not None:
                 return given
@@ -189,7 +189,17 @@ class Tensors(TensorLayer):
         raise GraphBreak("data_dependent_branch", "a branch on the value of a tensor")
 
 
+def _is_overridden(state: Any, args: list, kwargs: dict) -> bool:
+    """Whether a class may have a say in a call: an object that is no tensor has one where it is first given to torch."""
+    if not state.overriding and subclasses.asks_objects(state, (*args, *kwargs.values())):
+        subclasses.begin(state)
+    return state.overriding
+
+
 OVERRIDES: dict[str, Any] = {}  # "call", "method", "attribute": what TENSOR.overridden is for calls; filled by overrides.py
+
+
+hashed.BY_IDENTITY += [torch._ops.OpOverload.__hash__, torch._ops.OpOverloadPacket.__hash__]
 
 
 def _classify(fn: Any) -> str:

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..errors import GraphBreak
 from ..model.dispatch import handles
-from ..model.value import NONE, MethodVariable, ObjectVariable, TensorVariable, VariableTracker, constant
+from ..model.value import NONE, MethodVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker, constant
 from ..polyfills import pytree as polyfilled_pytree
 from ..polyfills import transforms as polyfills
 from ..semantics import calls
@@ -54,19 +54,22 @@ def traced_call(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return apply(tx, name, make, fn, given)
 
 
-def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any) -> VariableTracker:
-    """Trace ``make(fn)(*args, **kwargs)``; ``given`` is (args, kwargs) as structures of trackers."""
+def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any, told: list | None = None) -> VariableTracker:
+    """Trace ``make(fn)(*args, **kwargs)``; ``given`` is (args, kwargs) as structures of trackers.
+
+    ``told`` is told what each call of the function does: code, what it names and tensors from around it, whether there are graphs inside.
+    """
     graph = tx.state.graph
     leaves, spec = pytree.tree_flatten(given)
     tensors = [leaf for leaf in leaves if isinstance(leaf, TensorVariable)]
     found: list[subgraphs.Traced] = []
 
     def rehearse(*args: Any, **kwargs: Any) -> Any:
-        if found:
-            raise GraphBreak("untraceable_call", f"{name}, which calls its function more than once")
+        if len(found) == _MOST_CALLS:
+            raise GraphBreak("untraceable_call", f"{name}, which calls its function more than {_MOST_CALLS} times")
         with _disable_current_modes():  # each operation of the body enters them anew
             found.append(subgraphs.trace(tx, name, fn, args, kwargs))
-        return found[0].results
+        return found[-1].results
 
     fake_args, fake_kwargs = pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, given)
     try:
@@ -76,16 +79,20 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any) -
         raise running.not_propagated(f"torch.func.{name}", error) from None
     if not found:
         raise GraphBreak("untraceable_call", f"{name}, which did not call its function")
-    traced = found[0]
     outputs, shape = pytree.tree_flatten(result)
     if any(isinstance(o, VariableTracker) for o in outputs):
         raise GraphBreak("untraceable_call", f"{name} of a function that returns something other than tensors and constants")
     running.note_errors(tx.state, name, True)
-    inner = graph.submodule(name, traced.module())
+    modules = [traced.module() for traced in found]
+    if told is not None:
+        told += [(m.code, [traced.lifted, [n.target for n in m.graph.nodes]], any(True for _ in m.children()))
+                 for m, traced in zip(modules, found, strict=True)]
+    inner = [graph.submodule(name, module) for module in modules]
     places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, TensorVariable)]
     template = [None if isinstance(leaf, VariableTracker) else leaf for leaf in leaves]
-    target = _target(name, make, (places, template, spec), traced.results)
-    node = graph.node("call_function", target, (inner, *(t.node for t in tensors), *traced.lifted), {})
+    target = _target(name, make, (places, template, spec), [(traced.results, len(traced.lifted)) for traced in found])
+    around = [node for traced in found for node in traced.lifted]
+    node = graph.node("call_function", target, (*inner, *(t.node for t in tensors), *around), {})
     node.meta["stack_trace"] = tx.state.stack_trace()
     tx.state.dirty += 1
     unwrap = running.Unwrapper(tx, target)
@@ -96,21 +103,38 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any) -
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(flat, shape))
 
 
-def _target(name: str, make: Callable, call: tuple, results: Any) -> Callable:
-    """The node's function: (graph of the function, tensors among the arguments, tensors from around) to a flat tuple of tensors."""
-    places, template, spec = call
-    outputs, shape = pytree.tree_flatten(results)
-    outputs = [None if isinstance(o, torch.Tensor) else o for o in outputs]
-    kept = [i for i, o in enumerate(pytree.tree_leaves(results)) if isinstance(o, torch.Tensor)]
+_MOST_CALLS = 64  # of one function by a transform: vmap and jacrev with chunk_size
 
-    def transform(body: Any, *tensors: Any) -> tuple:
-        lifted = tensors[len(places) :]
+
+class _Body:
+    """What one call of the function does and gives: a graph that gives the tensors among its results."""
+
+    def __init__(self, results: Any, lifted: int) -> None:
+        outputs, self.shape = pytree.tree_flatten(results)
+        self.outputs = [None if isinstance(o, torch.Tensor) else o for o in outputs]
+        self.kept = [i for i, o in enumerate(outputs) if isinstance(o, torch.Tensor)]
+        self.lifted = lifted
+
+    def call(self, graph: Any, args: tuple, kwargs: dict, lifted: Any) -> Any:
+        flat = list(self.outputs)
+        for place, value in zip(self.kept, graph(*subgraphs.tensors_of((args, kwargs)), *lifted), strict=True):
+            flat[place] = value
+        return pytree.tree_unflatten(flat, self.shape)
+
+
+def _target(name: str, make: Callable, call: tuple, calls_of: list) -> Callable:
+    """The node's function: (a graph for each call of the function, tensors among the arguments, tensors from around) to a flat tuple."""
+    places, template, spec = call
+    bodies = [_Body(*told) for told in calls_of]
+
+    def transform(*given: Any) -> tuple:
+        graphs, tensors = given[: len(bodies)], given[len(bodies) :]
+        around = iter(tensors[len(places) :])
+        turns = iter([(body, graph, [next(around) for _ in range(body.lifted)]) for body, graph in zip(bodies, graphs, strict=True)])
 
         def inner(*args: Any, **kwargs: Any) -> Any:
-            flat = list(outputs)
-            for place, value in zip(kept, body(*subgraphs.tensors_of((args, kwargs)), *lifted), strict=True):
-                flat[place] = value
-            return pytree.tree_unflatten(flat, shape)
+            body, graph, lifted = next(turns)
+            return body.call(graph, args, kwargs, lifted)
 
         flat = list(template)
         for place, value in zip(places, tensors, strict=False):
@@ -138,8 +162,8 @@ def _registers(name: str, *functions: Any, **defaults: Any) -> None:
     @handles(*functions)
     def transformed(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         options = _options(tx, args[1:], kwargs, defaults)
-        if not args or options.get("chunk_size") is not None:
-            raise GraphBreak("untraceable_call", f"torch.func.{name} in chunks, or with its function as a keyword")
+        if not args:
+            raise GraphBreak("untraceable_call", f"torch.func.{name} with its function as a keyword")
 
         def make(inner: Callable) -> Callable:
             return real(inner, **options)
@@ -172,6 +196,64 @@ def jvp(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return lambda primals, tangents: func.jvp(inner, primals, tangents, **named)
 
     return apply(tx, "jvp", make, args[0], ([subgraphs.as_structure(tx, a) for a in args[1:]], {}))
+
+
+class PullVariable(MethodVariable):
+    """What ``vjp`` gives to be called with cotangents: the function is computed anew for them. It stays in the trace."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, tx: Any, of: tuple) -> None:
+        super().__init__(wrap_pinned(tx, pull), NONE)
+        self.of = of
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def with_bound(self, args: list, kwargs: dict) -> tuple[list, dict]:
+        return [self, *args], kwargs
+
+
+@handles(func.vjp)
+def vjp(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    aux = need_constant_deep(kwargs.pop("has_aux", constant(False)))
+    if kwargs or not args or type(aux) is not bool:
+        raise GraphBreak("untraceable_call", "torch.func.vjp with other keywords than a constant has_aux")
+    given = [subgraphs.as_structure(tx, a) for a in args[1:]], {}
+    mode, told = tx.state.graph.mode, []
+    before, mode.random = mode.random, False
+    try:
+        result = apply(tx, "vjp", lambda inner: lambda *primals: func.vjp(inner, *primals, has_aux=aux)[::2], args[0], given, told)
+        if mode.random:
+            raise GraphBreak("random_call", "torch.func.vjp of a function that draws random numbers")
+    finally:
+        mode.random |= before
+    out, *more = result.items  # type: ignore[attr-defined]
+    return TupleVariable([out, PullVariable(tx, (args[0], given[0], aux, told, subgraphs.versions(tx))), *more])
+
+
+def pull(of: Any, *args: Any) -> Any:
+    """Stands for what ``vjp`` gives."""
+    raise NotImplementedError
+
+
+@handles(pull)
+def traced_pull(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """The function must do what it did, on tensors that are as they were."""
+    fn, primals, aux, told, versions = args[0].of
+    if len(args) != 2 or kwargs:
+        raise GraphBreak("untraceable_call", "what torch.func.vjp gave, called with something else than cotangents")
+    if any(value._version != version for value, version in versions):
+        raise GraphBreak("unsupported_mutation", "a tensor that changes before what torch.func.vjp gave is called")
+
+    def make(inner: Callable) -> Callable:
+        return lambda given, cotangents: func.vjp(inner, *given, has_aux=aux)[1](cotangents)
+
+    again: list = []
+    result = apply(tx, "vjp", make, fn, ([primals, subgraphs.as_structure(tx, args[1])], {}), again)
+    if again != told or any(nested for _, _, nested in told):
+        raise GraphBreak("unsupported_mutation", "torch.func.vjp of a function that looks at what has changed since")
+    return result
 
 
 calls.REPLACED[pytree.tree_map_only.__code__] = polyfilled_pytree.tree_map_only

@@ -1,0 +1,75 @@
+"""warnings.warn of constant texts: replayed behind the graph, from the line where it was (CPython: Python/_warnings.c, do_warn).
+
+The filters are asked when it is replayed. Where one of them makes errors of warnings, or the program shows them itself, the call
+breaks the graph; that none does is guarded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+from ..errors import GraphBreak
+from ..interp.frame import origin_of
+from ..model.dispatch import handles
+from ..model.guards import Condition
+from ..model.source import pinned
+from ..model.value import NONE, ConstantVariable, ObjectVariable, VariableTracker
+from . import core
+
+_POLYFILLS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "polyfills")
+_SHOWN: Any = getattr(warnings, "_showwarning_orig", warnings.showwarning)
+
+
+class _IsOnlyTold(Condition):
+    """Guard: no filter makes errors of warnings of a class, and they are shown as CPython does."""
+
+    __name__ = "warnings_are_only_told"
+
+    def __init__(self, category: type) -> None:
+        self.key = self.category = category
+
+    def __call__(self, value: Any) -> bool:
+        return warnings.showwarning is _SHOWN and warnings.defaultaction != "error" and not any(  # type: ignore[attr-defined]
+            entry[0] == "error" and issubclass(self.category, entry[2]) for entry in warnings.filters)
+
+
+def warn_again(namespace: dict, text: str, category: type, filename: str, line: int) -> None:
+    """What do_warn does once it knows where it was called. Called by transformed code."""
+    registry = namespace.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(text, category, filename, line, namespace.get("__name__") or "<string>", registry)  # type: ignore[arg-type]
+
+
+def _category(category: VariableTracker) -> Any:
+    if isinstance(category, ConstantVariable) and category.value is None:
+        return UserWarning
+    found = category.value if isinstance(category, ObjectVariable) else None
+    if not isinstance(found, type) or not issubclass(found, Warning):
+        raise GraphBreak("untraceable_call", "warnings.warn with something other than a class of warnings")
+    return found
+
+
+@handles(warnings.warn)
+def warn(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    given = dict(zip(("message", "category", "stacklevel"), args, strict=False)) | kwargs
+    text = given.get("message")
+    known = given.keys() <= {"message", "category", "stacklevel"} and len(args) <= 3
+    if not known or not isinstance(text, ConstantVariable) or type(text.value) is not str:
+        raise GraphBreak("untraceable_call", "warnings.warn of something other than a constant text")
+    category = _category(given.get("category", NONE))
+    level = core.need_constant(given["stacklevel"], "stacklevel") if "stacklevel" in given else 1
+    state = tx.state
+    told = _IsOnlyTold(category)
+    frames = state.frames[-max(level, 1) :] if type(level) is int else []
+    if len(frames) < max(level, 1) or any(f.code.co_filename.startswith(_POLYFILLS) for f in frames) or not told(None):
+        raise GraphBreak("untraceable_call", "warnings.warn that is an error, or tells a line outside of the captured function")
+    frame = frames[0]
+    namespace = frame.scope.real
+    if sys.version_info >= (3, 12) and "importlib" in frame.code.co_filename:
+        raise GraphBreak("untraceable_call", "warnings.warn in importlib")
+    state.changed(None)
+    state.guards.add(pinned(warnings), "PY", told)
+    state.warned.append((namespace, text.value, category, origin_of(frame.code).co_filename, frame.line()))
+    return NONE
