@@ -95,7 +95,7 @@ def test_four_deep(x):
 
 
 @differential(lambda: (Model(), torch.ones(3)), graphs=3)
-def test_two_layers_that_break(model, x):
+def test_two_layers_that_are_interrupted(model, x):
     return model(x).sum()
 
 
@@ -351,7 +351,7 @@ class Computed:
 
 
 @differential(lambda: (Computed(torch.ones(3)),))
-def test_a_property_that_breaks(obj):
+def test_a_property_that_is_interrupted(obj):
     return reads_attributes(obj) + reads_attributes(obj)
 
 
@@ -427,7 +427,7 @@ def opens(x, notes, fails=False):
 
 
 @differential(lambda: (torch.ones(3), []), graphs=3)
-def test_a_manager_that_breaks(x, notes):
+def test_a_manager_that_is_interrupted(x, notes):
     return opens(x, notes) + 1, notes
 
 
