@@ -190,8 +190,7 @@ def resume_code(point: ResumePoint) -> CodeType:
 
 
 def _build(point: ResumePoint) -> CodeType:
-    body = _clone(point.body)
-    target = body[point.index]
+    body, target = _body_from(point)
     prologue = _prologue(point, body)
     prologue.append(instr("JUMP", None, target))
     uses = None if point.callee is None else point.callee.installed
@@ -199,6 +198,17 @@ def _build(point: ResumePoint) -> CodeType:
     if point.again:
         _AGAIN[id(made)] = target
     return made
+
+
+def _body_from(point: ResumePoint) -> tuple[list[Instruction], Instruction]:
+    """The function's instructions, and that with which the rest goes on. Where it returns at once nothing else is needed."""
+    target = point.body[point.index]
+    if target.op != "RETURN_VALUE" or point.callee is None or point.callee.call.handler is not None:
+        body = _clone(point.body)
+        return body, body[point.index]
+    only = instr(target.op)
+    only.offset, only.positions, only.run, only.place = target.offset, target.positions, target.run, target.place
+    return [only], only
 
 
 def _prologue(point: ResumePoint, body: list[Instruction], function: Any = None) -> list[Instruction]:
@@ -271,15 +281,16 @@ def raising_code(code: CodeType, error: BaseException) -> CodeType | None:
     point = _POINTS.get(id(code))
     if point is None:
         return None
-    body = _clone(point.body)
-    target, block = body[point.index], point.block
     if point.callee is not None:
+        body, target = _body_from(point)
         rest = point.callee.installed.obj.fn
         inner = raising_code(rest.__code__, error)
         assert inner is not None
         prologue = _prologue(point, body, FunctionType(inner, rest.__globals__, rest.__name__))
         prologue.append(instr("JUMP", None, target))
         return encode_rest(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells)[0]
+    body = _clone(point.body)
+    target, block = body[point.index], point.block
     handles = block is not None and block.target.place == point.index
     raising = instr("RAISE_VARARGS", 1)
     raising.handler = target.handler if block is None else ExceptionHandler(body[block.target.place], block.depth, block.lasti)
