@@ -161,7 +161,7 @@ def _argument(tx: Any, tracker: VariableTracker, objects: list[Any]) -> Any:
 def _is_known_by_identity(tx: Any, tracker: ObjectVariable) -> bool:
     """Whether a cache takes this object for itself only, and a weak reference to it can be had."""
     cls = tracker.cls
-    return (type(tracker) is ObjectVariable and type(tracker.value) is cls and cls.__weakrefoffset__ > 0
+    return (type(tracker) is ObjectVariable and type(tracker.value) is cls and cls.__weakrefoffset__ != 0
             and lookup.mro_lookup(tx, cls, "__hash__") is object.__hash__ and lookup.mro_lookup(tx, cls, "__eq__") is object.__eq__)
 
 
