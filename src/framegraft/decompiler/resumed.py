@@ -91,7 +91,12 @@ def _with_call_in_place(insts: list[Instruction], count: int) -> list[Instructio
     frame goes on: in the loops and blocks around that."""
     if insts[count].op != "LOAD_GLOBAL" or not insts[count].arg.startswith(RESUME):
         return insts
-    end = next(i for i in range(count, len(insts)) if insts[i].op == "JUMP")
+    end = count + 1
+    while insts[end].op in ("LOAD_FAST", "DELETE_FAST"):
+        end += 1
+    if insts[end].op != "CALL" or insts[end + 1].op != "JUMP":  # it goes on with what comes next
+        return insts
+    end += 1
     target, handler = insts[end].target, insts[end - 1].handler
     call = [inst for inst in insts[count:end] if inst.op != "DELETE_FAST"]
     for inst in call:
