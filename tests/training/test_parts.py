@@ -226,3 +226,61 @@ def test_inference_tensor_beside_parameters(backend):
         gradients.append(weight.grad)
         weight.grad = None
     torch.testing.assert_close(*gradients)
+
+
+def gradient_of_an_output(model, x):
+    hidden = model(x).tanh()
+    first, second = hidden.chunk(2)
+    loss = (first * second).square().sum()
+    return torch.autograd.grad(loss, [hidden, first], allow_unused=True, retain_graph=True), torch.autograd.grad(loss, second)
+
+
+def kept_gradient_of_an_output(model, x):
+    hidden = model(x).tanh()
+    inner = hidden[0].sin()
+    loss = (hidden * inner).sum()
+    inner.retain_grad()
+    loss.backward(inputs=[hidden, model.weight])
+    return hidden.grad, inner.grad, model.weight.grad
+
+
+def gradient_of_a_leaf_made_inside(model, x):
+    leaf = torch.ones(2, 3, requires_grad=True)
+    with torch.no_grad():
+        model(x)
+    loss = model(leaf).square().sum()
+    slope, = torch.autograd.grad(loss, leaf)
+    return slope, leaf.is_leaf, leaf.requires_grad
+
+
+@pytest.mark.parametrize("f", [gradient_of_an_output, kept_gradient_of_an_output, gradient_of_a_leaf_made_inside], ids=lambda f: f.__name__)
+def test_gradients_of_what_other_outputs_depend_on(f):
+    model, x = nn.Linear(3, 3), torch.randn(2, 3)
+    results = []
+    for fn in (f, framegraft.compile(f, backend="aot_eager")):
+        model.zero_grad()
+        results.append(fn(model, x))
+    torch.testing.assert_close(*results)
+
+
+def test_hooks_and_gradients_of_what_a_compiled_module_returns():
+    class Two(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.Linear(3, 4), nn.Linear(4, 2)
+
+        def forward(self, x):
+            hidden = self.first(x).tanh()
+            return hidden, self.second(hidden)
+
+    model, x = Two(), torch.randn(2, 3)
+    results = []
+    for run in (model, framegraft.compile(model, backend="aot_eager", fullgraph=True)):
+        model.zero_grad()
+        hidden, out = run(x)
+        hidden.retain_grad()
+        seen = []
+        hidden.register_hook(lambda grad, seen=seen: seen.append(grad) or grad * 2)
+        out.square().sum().backward()
+        results.append((hidden.grad, seen, [p.grad for p in model.parameters()]))
+    torch.testing.assert_close(*results)

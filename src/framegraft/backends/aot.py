@@ -53,7 +53,7 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
         writes_at_its_end = settings["inference_compiler"] is forward is boxed_nop
         return _Writing(compiled, part) if writes_at_its_end and any(map(written_tensor, part.graph.nodes)) else compiled
 
-    return compile_parts(gm, example_inputs, one)
+    return compile_parts(gm, example_inputs, one, apart=True)
 
 
 class _SavesWhatItWrites(Exception):

@@ -23,7 +23,7 @@ from torch.fx import Graph, GraphModule, Node
 from .. import config
 from ..tensor.fake import DATA_DEPENDENT
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
-from .unused import memory_of, with_unused, without_unused, written_tensor
+from .unused import is_total, memory_of, with_unused, without_unused, written_tensor
 
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
@@ -33,8 +33,11 @@ _MAX_PARTS = 8
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 
 
-def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
+def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile, apart: bool = False) -> Callable[..., Any]:
     """``compile_one`` of the graph, or of each of its parts.
+
+    With ``apart``, what depends on an output is in a later part than this output: else there is no way from one output of a graph
+    to another, and gradients of that one, which a program may ask for, or hooks on it, get nothing.
 
     A part runs as it was captured where its backward pass makes tensors of sizes that the data decides: that of ``y[mask] = values``
     calls ``nonzero``, which AOTAutograd refuses where no symbols are made for such sizes. So it does where the graph changes what
@@ -53,21 +56,23 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
             return part.forward
 
     extended, unused = with_unused(gm)
-    compiled = _compile_parts(extended, example_inputs, one)
+    compiled = _compile_parts(extended, example_inputs, one, apart)
     return without_unused(compiled, unused) if unused else compiled
 
 
-def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile) -> Callable[..., Any]:
+def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile, apart: bool) -> Callable[..., Any]:
     labels = _labels(gm)
     starts = _bucket_starts(gm, example_inputs) if config.split_ddp_graphs else set()
+    behind = _behind_outputs(gm) if apart else set()
+    starts |= behind
     runs = _runs(gm, labels, starts)
     inference = any(n.target is enter_inference_mode for n in gm.graph.nodes)
     fits = len(runs) <= _MAX_PARTS + len(starts) and _separable(runs)
     if inference and not fits:
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
-        recurrent = _EAGER in labels.values()
-        if recurrent and len(runs) == 1 or len({*labels.values()} - {_EAGER}) > 1:
+        recurrent = any(n.target in _RECURRENT for n in labels)
+        if recurrent and len(runs) == 1 or behind or len({*labels.values()} - {_EAGER}) > 1:
             return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
         with _unrolled() if recurrent else contextlib.nullcontext():
             return compile_one(gm, example_inputs)
@@ -110,7 +115,7 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
     outputs: Any = gm.graph.output_node().args[0]
     if not any(isinstance(o, Node) and _differentiable(o) for o in outputs):
         return {}
-    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT]
+    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or n.kwargs.get("requires_grad") is True]  # the latter make leaves
     for node in gm.graph.nodes:
         if node.op not in ("placeholder", "output") and _differentiable(node):
             roots[node] = node
@@ -123,6 +128,32 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
     numbers = {end: number for number, end in enumerate(ends)}
     labels = {node: numbers[root(node)] for node in roots if root(node) in numbers}
     return {**labels, **dict.fromkeys(eager, _EAGER)}
+
+
+def _behind_outputs(gm: GraphModule) -> set[Node]:
+    """The operations that follow an output on which a gradient of another output depends."""
+    outputs: Any = gm.graph.output_node().args[0]
+    given = {o for o in outputs if isinstance(o, Node) and o.op != "placeholder" and _differentiable(o)}
+    if len(given) < 2:
+        return set()
+    starts: set[Node] = set()
+    needed: set[Node] = set()  # differentiable operations that an output behind them depends on
+    following: Node | None = None
+    for node in reversed(gm.graph.nodes):
+        if node.op in ("placeholder", "output"):
+            continue
+        if node in needed and node in given and following is not None:
+            starts.add(following)
+        if (node in needed or node in given) and _differentiable(node):
+            needed.update(node.all_input_nodes)
+        if not _takes_apart(node):
+            following = node
+    return starts
+
+
+def _takes_apart(node: Node) -> bool:
+    """Whether this takes one of an operation's several results."""
+    return node.target is operator.getitem and isinstance(node.args[0], Node) and not isinstance(_value(node.args[0]), torch.Tensor)
 
 
 def _bucket_starts(gm: GraphModule, example_inputs: Sequence[Any]) -> set[Node]:
@@ -166,7 +197,7 @@ def _runs(gm: GraphModule, labels: dict[Node, int], starts: set[Node]) -> list[_
             modes = (*modes, node.args[0]) if node.target is enter_inference_mode else modes[:-1]
             continue
         label, last = labels.get(node), runs[-1] if runs else None
-        if last is not None and node.target is operator.getitem and node.args[0] in last.nodes:
+        if last is not None and _takes_apart(node) and node.args[0] in last.nodes:
             last.nodes.append(node)  # tuples stay inside
             continue
         if (last is None or node in starts or last.modes != modes or (label == _EAGER) != (last.label == _EAGER)
@@ -243,6 +274,8 @@ class _Parts:
         graph.output(tuple(known[n] for n in gives))
         part = GraphModule(self._gm, graph, class_name=type(self._gm).__name__)
         part.meta = dict(self._gm.meta)
+        if all(is_total(n) and written_tensor(n) is None for n in nodes):
+            part.meta["unrepeatable"] = ""  # the others draw the random numbers
         examples = [_value(known[n]) if n in cut else self._examples[self._slots[n]] for n in takes]
         run = part.forward if compile_one is None else _in_modes(compile_one, modes)(part, examples)
         self._steps.append((_in_modes(run, modes), [self._slots[n] for n in takes], [i for i, n in enumerate(takes) if n in cut]))

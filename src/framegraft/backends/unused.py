@@ -32,7 +32,7 @@ def with_unused(gm: GraphModule) -> tuple[GraphModule, int]:
     covered: set[Node] = set()
     for node in reversed(dead):
         value = _result(node)
-        if value is None or _total(node) or node in covered:
+        if value is None or is_total(node) or node in covered:
             continue
         kept.append(node)
         waiting = [node]
@@ -151,7 +151,7 @@ def written_tensor(node: Node) -> Node | None:
 _INPLACE = frozenset(("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift"))
 
 
-def _total(node: Node) -> bool:
+def is_total(node: Node) -> bool:
     """Whether an operation returns a result whatever the values of its tensors are, and always the same."""
     if node.op == "call_module":
         return False
