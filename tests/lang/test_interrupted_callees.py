@@ -7,6 +7,7 @@ import weakref
 
 import pytest
 import torch
+import torch._dynamo.utils
 
 from .differential import IDENTITY, differential
 
@@ -96,6 +97,21 @@ def test_four_deep(x):
 
 @differential(lambda: (Model(), torch.ones(3)), graphs=3)
 def test_two_layers_that_are_interrupted(model, x):
+    return model(x).sum()
+
+
+def known_to_torch_compile():
+    """Once torch.compile is loaded it has a table of all modules, whose entries go with them."""
+    model = Model()
+    table = torch._dynamo.utils.ExactWeakKeyDictionary()
+    for module in model.modules():
+        table[module] = 1
+    model.table = [table]
+    return model, torch.ones(3)
+
+
+@differential(known_to_torch_compile, graphs=3)
+def test_modules_that_torch_compile_knows(model, x):
     return model(x).sum()
 
 

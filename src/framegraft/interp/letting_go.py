@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import types
 import weakref
@@ -16,6 +17,7 @@ from ..model.value import MISSING, LazyVariable, VariableTracker
 # Objects of these types tell nobody when they die, nor do they hold anything that would.
 _TELL_NOBODY = frozenset((type(None), bool, int, float, complex, str, bytes, range, slice, torch.Tensor, torch.nn.Parameter, torch.Size,
                           type(MISSING), torch.dtype, torch.device, types.CodeType, types.BuiltinFunctionType, types.ModuleType))
+_COMPILER = os.path.join(os.path.dirname(torch.__file__), "_dynamo")
 # What these hold is not looked at: others hold it, too, as good as always.
 _KEPT = (type, types.ModuleType, types.FrameType, torch.Tensor, torch.nn.Module)
 _MOST = 4096  # so many objects that only one holds are looked at
@@ -71,10 +73,12 @@ def _tells_itself(value: Any) -> bool:
 
 
 def _has_callback(reference: Any) -> bool:
-    """A proxy hides its callback: reading the attribute asks the object that it stands for."""
+    """A proxy hides its callback: reading the attribute asks the object that it stands for. torch.compile's table
+    of all modules, which it makes once it is loaded, tells nobody."""
     if type(reference) in weakref.ProxyTypes:
         return True
-    return weakref.ref.__callback__.__get__(reference) is not None  # type: ignore[attr-defined]
+    callback = weakref.ref.__callback__.__get__(reference)  # type: ignore[attr-defined]
+    return callback is not None and not (type(callback) is types.FunctionType and callback.__code__.co_filename.startswith(_COMPILER))
 
 
 def _waits(value: Any) -> bool:
