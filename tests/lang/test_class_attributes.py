@@ -1,6 +1,10 @@
 """Attributes of classes that the captured function sets, deletes and reads again."""
 
+import array
+import collections
 import enum
+import re
+import types
 
 import pytest
 import torch
@@ -374,3 +378,28 @@ def test_an_attribute_that_is_deleted_and_set_again_is_the_last_one():
         capture(fn)(torch.ones(2), Options)
         found.append([name for name in vars(Options) if not name.startswith("__")])
     assert found == [["second", "third", "first"]] * 2
+
+
+IMMUTABLE = re.Match, re.Pattern, array.array, int, collections.deque, types.SimpleNamespace
+
+
+@differential(ONE)
+def test_classes_that_cannot_be_changed(x):
+    told = []
+    for cls in IMMUTABLE:
+        try:
+            cls.foo = 1
+            told.append("set")
+        except TypeError as error:
+            told.append(str(error))
+        try:
+            del cls.foo
+        except (TypeError, AttributeError) as error:
+            told.append(str(error))
+    return x + 1, told
+
+
+@differential(ONE)
+def test_dicts_of_classes_made_in_c(x):
+    told = [(type(cls.__dict__).__name__, "foo" in getattr(cls, "__dict__", {})) for cls in (types.SimpleNamespace, types.ModuleType, int)]
+    return x + 1, told

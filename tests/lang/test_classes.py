@@ -7,6 +7,7 @@ import datetime
 import decimal
 import enum
 import functools
+import types
 import typing
 
 import numpy
@@ -446,3 +447,26 @@ def test_super_of_an_object_that_is_none_of_the_class(x, *others):
             except (TypeError, AttributeError) as error:
                 told.append(error.args)
     return x + 1, told
+
+
+@differential(xfail_breaks="behind a break, the class of a module is asked for its __dict__")
+def test_modules_that_answer_for_themselves(x):
+    told = []
+
+    def answering(self, name):
+        told.append(("get", name))
+        return types.ModuleType.__getattribute__(self, name)
+
+    def setting(self, name, value):
+        told.append(("set", name))
+        types.ModuleType.__setattr__(self, name, value)
+
+    module = type("Answering", (types.ModuleType,), {"__getattribute__": answering, "__setattr__": setting})("m")
+    module.foo = 12
+    y = x * module.foo
+    try:
+        module.bar
+    except AttributeError as error:
+        told.append(str(error))
+    del module.foo
+    return y, told

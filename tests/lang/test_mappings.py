@@ -138,3 +138,33 @@ def test_entries_under_tuples_that_are_equal_and_not_alike():
     for key in (1, True, 1.0, 0.0, -0.0, 1):
         d = {(key, "a"): 2}
         assert repr(compiled(torch.ones(2), d)) == repr(f(torch.ones(2), d))
+
+
+class Ordered(collections.OrderedDict):
+    pass
+
+
+class Listing(collections.defaultdict):
+    def __init__(self, *args, **kwargs):
+        super().__init__(list, *args, **kwargs)
+
+
+@differential(lambda: (torch.ones(2),))
+def test_wrong_arguments_of_initialisers(x):
+    told = []
+    for act in (lambda: Ordered((), ()), lambda: Ordered().__init__((), ()), lambda: Ordered().update((), ()),
+                lambda: collections.OrderedDict().update({}, {}, {}), lambda: collections.OrderedDict().pop(x=1),
+                lambda: collections.defaultdict(int).__init__(42), lambda: collections.defaultdict(int).__init__(None),
+                lambda: Listing().__init__([], a=1), lambda: collections.defaultdict(int).__init__([])):
+        try:
+            told.append(act())
+        except TypeError as error:
+            told.append(str(error))
+    return x + 1, told
+
+
+@differential(lambda: (torch.ones(2),), graphs=1)
+def test_initialisers_of_subclasses(x):
+    made = Listing({"a": [1]}, b=[2])
+    made["c"].append(x + 1)
+    return made, dict(made)

@@ -3,6 +3,7 @@
 import math
 import operator
 import re
+import warnings
 
 import pytest
 import torch
@@ -178,3 +179,15 @@ def test_patterns_are_guarded(pattern):
     compiled = framegraft.compile(lambda x, p: x + 1 if p.search("abc").start() else x, backend="eager", fullgraph=True)
     for p in (re.compile(pattern), re.compile("c"), re.compile(pattern)):
         assert compiled(torch.zeros(1), p).item() == bool(p.search("abc").start())
+
+
+@differential(lambda: (torch.ones(3), "ab[c"))
+def test_patterns_that_warn_and_print(x, text):
+    found = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        re.purge()
+        found.append(re.findall("[[a]", text))
+        found.append(re.compile("a", re.DEBUG).findall(text))
+        found.append(re.compile("[[b]").findall(text))
+    return x + 1, found, [(str(w.message), w.filename == __file__) for w in caught]

@@ -6,6 +6,7 @@ import functools
 import types
 from typing import Any
 
+from .._native import namespace_of
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
 from ..model.dispatch import METHODS, TENSOR, handles, specialised
@@ -176,7 +177,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
     found = obj.attrs.get(name)
     if found is not None and found is not MISSING:
         return found
-    namespace = module.__dict__
+    namespace = namespace_of(module)  # a class derived from that of modules may answer for itself
     scope = tx.state.scopes.get(id(namespace))
     if scope is not None and name in scope.stores:
         raise GraphBreak("unsupported_attribute", f"{name} of a module, which the trace has set as a global")
@@ -187,7 +188,7 @@ def _module_attr(tx: Any, obj: ObjectVariable, module: types.ModuleType, name: s
         tx.state.guards.present(source)
         return LazyVariable(namespace[name], source)
     if name in ("__dict__", "__class__"):
-        raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
+        raise GraphBreak("unsupported_attribute", f"module attribute {namespace_of(module).get('__name__')}.{name}")
     tx.state.guards.add(source, "ABSENT")
     return instances.or_fallback(tx, obj, name, lambda: _module_fallback(tx, obj, module, name, root), fallback)
 
@@ -199,13 +200,13 @@ def _module_fallback(tx: Any, obj: ObjectVariable, module: types.ModuleType, nam
         return BuiltinMethodVariable(name, obj, on_class)
     if on_class is not MISSING:
         if type(module) is types.ModuleType:
-            raise GraphBreak("unsupported_attribute", f"module attribute {module.__name__}.{name}")
+            raise GraphBreak("unsupported_attribute", f"module attribute {namespace_of(module).get('__name__')}.{name}")
         return instances.bind(tx, on_class, obj, type(module), name)
-    hook = module.__dict__.get("__getattr__")
+    hook = namespace_of(module).get("__getattr__")
     if hook is not None:
         return calls.call(tx, LazyVariable(hook, root.child("DICT").child("KEY", "__getattr__")), [constant(name)], {})
     tx.state.guards.add(root.child("DICT").child("KEY", "__getattr__"), "ABSENT")
-    raise UserRaise(user_error(AttributeError, f"module '{module.__name__}' has no attribute '{name}'"))
+    raise UserRaise(user_error(AttributeError, f"module '{namespace_of(module).get('__name__')}' has no attribute '{name}'"))
 
 
 _MODULE_GETATTRIBUTE: Any = types.ModuleType.__getattribute__

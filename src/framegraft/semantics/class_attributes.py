@@ -71,6 +71,9 @@ def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallb
         text = f"type object '{type_name(cls)}' has no attribute '{name}'"
         raise UserRaise(user_error(AttributeError, text))
     lookup.guard_kind(tx, cls, name, found)
+    in_c = isinstance(found, types.MemberDescriptorType)
+    if in_c and meta is type and lookup.defines(type, name):
+        return _type_member(tx, obj, cls, name)  # ``types.SimpleNamespace.__dict__``: type's data descriptors come first
     if lookup.is_plain(tx, found, staticmethod):
         return wrap_pinned(tx, lookup.wrapped(found))
     if lookup.is_plain(tx, found, classmethod):

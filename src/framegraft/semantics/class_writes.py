@@ -91,7 +91,7 @@ def number(tx: Any, cls: type, name: str) -> Any:
 def _owner(tx: Any, obj: ObjectVariable, name: str) -> type:
     """The class whose attribute it is."""
     cls, meta = obj.value, lookup.metaclass(tx, obj.value)
-    if not cls.__flags__ & lookup.HEAP_TYPE or name.startswith("__") and name.endswith("__"):
+    if not cls.__flags__ & lookup.HEAP_TYPE or cls.__flags__ & lookup.IMMUTABLE or name.startswith("__") and name.endswith("__"):
         raise GraphBreak("unsupported_mutation", f"setting {cls.__name__}.{name}")
     on_meta = lookup.mro_lookup(tx, meta, name)
     if on_meta is not MISSING and hasattr(type(on_meta), "__set__"):

@@ -13,6 +13,7 @@ from ..interp.state import user_error
 from ..model.source import pinned
 from ..model.value import MISSING, VariableTracker, constant
 
+IMMUTABLE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE: a class of C that can not, though it may have been made like those that can
 HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: a class that has its slots from a class statement and can change
 
 

@@ -68,7 +68,9 @@ def getitem(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableT
 def pop(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
     """OrderedDict.pop, which asks for the key's hash though it is empty; then it is dict's."""
     if issubclass(obj.cls, collections.OrderedDict) and isinstance(obj.payload, DictVariable):
-        hashed.hash_key(tx, args[0] if args else kwargs["key"])
+        key = args[0] if args else kwargs.get("key")
+        if key is not None:
+            hashed.hash_key(tx, key)
     return None
 
 
@@ -90,6 +92,15 @@ def initialise(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
     update_dict(tx, obj.payload, args[1:], kwargs)
 
 
+@handles(collections.defaultdict.__init__)
+def initialise_again(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """The same called by the program: ``super().__init__(list)``."""
+    if not args or not isinstance(args[0], ObjectVariable) or not issubclass(args[0].cls, collections.defaultdict):
+        raise GraphBreak("raised_exception", "defaultdict.__init__ of something else")
+    initialise(tx, args[0], args[1:], kwargs)
+    return NONE
+
+
 making.INITIALISERS[collections.defaultdict] = initialise
 making.MAPPING_BASES.add(collections.defaultdict)
 
@@ -102,9 +113,19 @@ def make_ordered_dict(tx: Any, cls: type, args: list, kwargs: dict) -> VariableT
     return made
 
 
-@method(ObjectVariable, "update", "__init__")
+@method(ObjectVariable, "__init__")
+def initialise_ordered(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    """OrderedDict.__init__; those of other dicts are dict's, but for a defaultdict's, which is not known here from dict's own."""
+    if issubclass(obj.cls, collections.defaultdict):
+        raise GraphBreak("unsupported_builtin_method", f"{obj.cls.__name__}.__init__ of an instance that is there")
+    if issubclass(obj.cls, collections.OrderedDict) and len(args) > 1:
+        raise UserRaise(user_error(TypeError, f"expected at most 1 arguments, got {len(args)}"))
+    return update(tx, obj, args, kwargs)
+
+
+@method(ObjectVariable, "update")
 def update(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
-    """OrderedDict.update and __init__; those of other dicts are dict's."""
+    """OrderedDict.update; that of other dicts is dict's."""
     if not issubclass(obj.cls, collections.OrderedDict) or not isinstance(obj.payload, DictVariable):
         return None
     update_ordered(tx, obj, args, kwargs)
@@ -114,6 +135,8 @@ def update(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTr
 def update_ordered(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> None:
     """mutablemapping_update"""
     assert isinstance(obj.payload, DictVariable)
+    if len(args) > 1:
+        raise UserRaise(user_error(TypeError, f"update() takes at most 1 positional argument ({len(args)} given)"))
     for key, value in _entries(tx, args[0]) if args else ():
         hashed.dict_set(tx, obj.payload, key, value)
     for name, value in kwargs.items():
@@ -151,7 +174,7 @@ def _pair(tx: Any, pair: VariableTracker) -> tuple[VariableTracker, VariableTrac
     return both[0], both[1]
 
 
-making.INITIALISERS[collections.OrderedDict] = update_ordered
+making.INITIALISERS[collections.OrderedDict] = initialise_ordered
 making.MAPPING_BASES.add(collections.OrderedDict)
 
 

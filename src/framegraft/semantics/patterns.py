@@ -6,6 +6,8 @@ A match stays in the trace: eager mode makes a new one in each call.
 from __future__ import annotations
 
 import re
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 from ..errors import GraphBreak
@@ -42,7 +44,7 @@ def _asked(tx: Any, pattern: Any, name: str, args: list, kwargs: dict) -> Variab
     found: list = []
 
     def ask(*values: Any, **words: Any) -> Any:
-        told = getattr(pattern, name)(*values, **words)
+        told = _quietly(lambda: getattr(pattern, name)(*values, **words))
         if isinstance(told, re.Match):
             found.append(told)
             return None
@@ -50,6 +52,22 @@ def _asked(tx: Any, pattern: Any, name: str, args: list, kwargs: dict) -> Variab
 
     answer = folding.fold(ask, plain, {key: value.value for key, value in zip(kwargs, named, strict=True)})
     return MatchVariable(found[0]) if found else answer
+
+
+def _quietly(ask: Callable[[], Any]) -> Any:
+    """What eager mode warns of at the program's line breaks the graph."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return ask()
+        except Warning as warned:
+            raise GraphBreak("untraceable_call", f"a regular expression that warns: {warned}") from None
+
+
+def _compiled(text: Any, flags: Any = 0) -> re.Pattern:
+    if isinstance(flags, int) and flags & re.DEBUG:
+        raise GraphBreak("print_call", "re.compile with re.DEBUG")
+    return _quietly(lambda: re.compile(text, flags))
 
 
 def _registers(name: str) -> None:
@@ -72,7 +90,7 @@ def _registers(name: str) -> None:
             count = 3 if name in ("sub", "subn") else 2
             if plain is None or not plain or len(args) != count or kwargs:
                 raise GraphBreak("untraceable_call", f"re.{name} of something other than constants")
-            made = folding.fold(lambda text: re.compile(text), plain)
+            made = folding.fold(_compiled, plain)
             answer = _asked(tx, made.value, name, args[1:], {})  # type: ignore[attr-defined]
         if answer is None:
             raise GraphBreak("untraceable_call", f"re.{name} of something other than constants")
@@ -88,7 +106,7 @@ def make_pattern(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     plain = _plain(args)
     if not plain or kwargs:
         raise GraphBreak("untraceable_call", "re.compile of something other than constants")
-    return folding.fold(lambda text, flags=0: re.compile(text, flags), plain)
+    return folding.fold(_compiled, plain)
 
 
 def _tells(name: str) -> None:

@@ -60,7 +60,7 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
         if isinstance(obj.value, types.ModuleType):
             _check_scope(tx, obj.value, name)
-            tx.state.written[id(obj.value.__dict__)] = obj
+            tx.state.written[id(namespace_of(obj.value))] = obj
         store_attr(tx, obj, name, value)
         return
     setter = lookup.mro_lookup(tx, obj.cls, "__setattr__")
@@ -87,7 +87,7 @@ def _check_function_attr(fn: FunctionVariable, name: str, value: VariableTracker
 
 def _check_scope(tx: Any, module: types.ModuleType, name: str) -> None:
     """The trace must not have set the name as a global of the module's functions: changes are replayed each on its own."""
-    scope = tx.state.scopes.get(id(module.__dict__))
+    scope = tx.state.scopes.get(id(namespace_of(module)))
     if scope is not None and name in scope.stores:
         raise GraphBreak("unsupported_mutation", f"{name} set as a global and as an attribute of a module")
 
