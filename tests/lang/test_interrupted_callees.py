@@ -34,10 +34,10 @@ def outside(n):
 
 @unseen
 def names(depth):
-    """Of the functions that have called this one."""
+    """Of the functions that have called this one; those of one frame once, which CPython 3.10 shows for each resume function."""
     frame, found = sys._getframe(1), []
     while frame is not None and len(found) < depth:
-        if frame.f_code.co_filename == __file__:
+        if frame.f_code.co_filename == __file__ and frame.f_code.co_name not in found[-1:]:
             found.append(frame.f_code.co_name)
         frame = frame.f_back
     return found
