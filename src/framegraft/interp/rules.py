@@ -17,7 +17,7 @@ from ..model.value import (
 )
 from ..semantics import core, lookup
 from .frame import InstructionTranslator as Tx
-from .frame import origin_of, rule
+from .frame import ORIGIN, origin_of, rule
 from .letting_go import let_go
 from .state import realize, user_error
 from .words import unbound_error
@@ -271,7 +271,7 @@ def import_from(tx: Tx, inst: Instruction) -> None:
 
 @rule("RETURN_VALUE")
 def return_value(tx: Tx, inst: Instruction) -> tuple[str, VariableTracker]:
-    if tx is not tx.state.root and origin_of(tx.code) is not tx.code:  # the rest of a frame: its variables come from outside
+    if id(tx.code) in ORIGIN and tx is not tx.state.root:  # the rest of a frame: its variables come from outside
         for held in (*tx.locals.values(), *(cell.contents for cell in tx.cells.values())):
             let_go(tx, held)
     return ("return", tx.stack.pop())
