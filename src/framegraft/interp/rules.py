@@ -16,8 +16,8 @@ from ..model.value import (
     constant,
 )
 from ..semantics import core, lookup
-from .frame import InstructionTranslator as Tx
 from .frame import ORIGIN, origin_of, rule
+from .frame import InstructionTranslator as Tx
 from .letting_go import let_go
 from .state import realize, user_error
 from .words import unbound_error
