@@ -48,10 +48,8 @@ class Context:
         self.compiler = compiler
         self.fullgraph = fullgraph
         self.dynamic = dynamic
-        # (resume code, id of the globals) -> the resume function's name, while an entry uses it
+        # (code, ids of its globals and its caller's, level) -> the name of a function for what comes behind a break, while it is in use
         self.resumes: weakref.WeakValueDictionary[tuple, InstalledName] = weakref.WeakValueDictionary()
-        # (resume code, ids of its globals and its caller's) -> the same of one that the rest of its caller calls
-        self.rests: weakref.WeakValueDictionary[tuple, InstalledName] = weakref.WeakValueDictionary()
 
     def miss(self, compiled: Any, args: tuple) -> Any:
         """Called by the native core when no entry fits. An error in the rest of a frame is raised by that, inside of its blocks."""

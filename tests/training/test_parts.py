@@ -45,27 +45,8 @@ def test_adversarial_step(backend):
     torch.testing.assert_close(got, adversarial(lambda f: f), rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_losses_that_share_nothing_are_differentiated_one_by_one(backend):
-    a, b = nn.Linear(3, 3), nn.Linear(3, 3)
-
-    def losses(x):
-        first = a(x).sin().sum()
-        second = b(x).cos().sum()
-        return first, second
-
-    compiled = framegraft.compile(losses, backend=backend, fullgraph=True)
-    x = torch.randn(2, 3)
-    results = []
-    for fn in (losses, compiled):
-        a.zero_grad()
-        b.zero_grad()
-        first, second = fn(x)
-        first.backward()
-        seen = [b.weight.grad is None]
-        second.backward()
-        results.append((seen, a.weight.grad.clone(), b.weight.grad.clone()))
-    torch.testing.assert_close(*results)
+def that_share_nothing(a, b, x):
+    return a(x).sin().sum(), b(x).cos().sum()
 
 
 def with_a_draw_in_place(a, b, x):
@@ -88,7 +69,7 @@ def in_turns(a, b, x):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("losses", [with_a_draw_in_place, with_a_switch, in_turns], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("losses", [that_share_nothing, with_a_draw_in_place, with_a_switch, in_turns], ids=lambda f: f.__name__)
 def test_losses_are_kept_apart_whatever_lies_between_them(losses, backend):
     a, b = nn.Linear(3, 3), nn.Linear(3, 3)
     compiled = framegraft.compile(losses, backend=backend, fullgraph=True)

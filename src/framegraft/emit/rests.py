@@ -76,8 +76,7 @@ class Rests(Segment):
         cg, count = self.cg, inst.arg[0]
         rest: Any = part.frame.stack[-1 - count]
         passed = [f"__pushed_{i}" for i in range(count)]
-        for name in reversed(passed):
-            cg.op("STORE_FAST", name)
+        self._take(passed)
         cg.op("POP_TOP")
         name = self.make_resume(rest.code, inst.offset, rest.globals_of.real, part.level + 1)
         self.resumed[name] = part.level + 1
@@ -88,6 +87,11 @@ class Rests(Segment):
         cg.call(count)
         return cg.out[-1]
 
+    def _take(self, names: list[str]) -> None:
+        """The top of the stack into variables, of which the last gets what lies uppermost."""
+        for name in reversed(names):
+            self.cg.op("STORE_FAST", name)
+
     def _does_more(self, part: Part) -> bool:
         """Whether the frame does more with its callee than to return what that gives."""
         return part.frame.inst.handler is not None or self._behind_call(part)[0].op != "RETURN_VALUE"
@@ -97,8 +101,7 @@ class Rests(Segment):
         cg, frame = self.cg, part.frame
         step = Step(frame.code, inst, part.bound, list(frame.cells))
         operands = [f"__pushed_{i}" for i in range(step.takes)]
-        for name in reversed(operands):
-            cg.op("STORE_FAST", name)
+        self._take(operands)
         name = self.make_step(step, frame.scope.real)
         self.resumed[name] = part.level
         cg.op("LOAD_GLOBAL", name)
@@ -120,9 +123,7 @@ class Rests(Segment):
         cg = self.cg
         stacks = [[f"__pushed_{part.level}_{i}" for i in range(len(part.frame.stack))] for part in parts[:-1]]
         stacks.append([f"__pushed_{parts[-1].level}_{i}" for i in range(depth)])
-        for stack in reversed(stacks):
-            for name in reversed(stack):
-                cg.op("STORE_FAST", name)
+        self._take([name for stack in stacks for name in stack])
         while target.op == "RETURN_VALUE":  # such a frame needs no more than its value
             value = stacks.pop()[-1]
             parts, left = parts[:-1], parts[-1]
@@ -238,8 +239,7 @@ class Rests(Segment):
         ending = [name for name in part.ending if name in part.bound]  # what has just been deleted is not
         is_held = self.is_held(frame) or catching is not None and part.level == 0
         point = ResumePoint(frame.code, target, depth, part.bound, ending, cells, frame.inst.handler, again, is_held)
-        for name in reversed(stack_names):
-            cg.op("STORE_FAST", name)
+        self._take(stack_names)
         self._load_resume(part, point)
         passed = self._load_passed(part, point, stack_names, lasti=catching.depth if catching is not None and catching.lasti else None)
         part.kept = in_order(part.bound.difference(point.names, (CELL + n for n in cells)), frame.code)

@@ -190,14 +190,18 @@ def resume_code(point: ResumePoint) -> CodeType:
 
 
 def _build(point: ResumePoint) -> CodeType:
-    body, target = _body_from(point)
-    prologue = _prologue(point, body)
-    prologue.append(instr("JUMP", None, target))
+    prologue, body, target = _going_on(point)
     uses = None if point.callee is None else point.callee.installed
     made = _finish(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells, uses=uses)
     if point.again:
         _AGAIN[id(made)] = target
     return made
+
+
+def _going_on(point: ResumePoint, function: Any = None) -> tuple[list[Instruction], list[Instruction], Instruction]:
+    """The prologue, the body, and the instruction of it that the prologue ends at. ``function``: see ``_prologue``."""
+    body, target = _body_from(point)
+    return [*_prologue(point, body, function), instr("JUMP", None, target)], body, target
 
 
 def _body_from(point: ResumePoint) -> tuple[list[Instruction], Instruction]:
@@ -216,7 +220,7 @@ def _prologue(point: ResumePoint, body: list[Instruction], function: Any = None)
     made = _noting_frame() if point.is_held else []
     made += restore_cells(point.cells)
     for i in range(point.depth - (point.callee is not None)):
-        made += _moved(f"{STACK}{i}")
+        made += moved(f"{STACK}{i}")
     if point.callee is not None:
         load = instr("LOAD_CONST", function) if function is not None else instr("LOAD_GLOBAL", point.callee.installed.name)
         load.run = _load_rest
@@ -231,7 +235,7 @@ def _calling(callee: Callee, arguments: list[str], body: list[Instruction]) -> l
     handler = callee.call.handler
     if handler is not None:
         call.handler = ExceptionHandler(body[handler.target.place], handler.depth, handler.lasti)
-    return [*(i for name in arguments for i in _moved(name)), call]
+    return [*(i for name in arguments for i in moved(name)), call]
 
 
 def _load_rest(tx: Any, inst: Instruction) -> None:
@@ -282,12 +286,10 @@ def raising_code(code: CodeType, error: BaseException) -> CodeType | None:
     if point is None:
         return None
     if point.callee is not None:
-        body, target = _body_from(point)
         rest = point.callee.installed.obj.fn
         inner = raising_code(rest.__code__, error)
         assert inner is not None
-        prologue = _prologue(point, body, FunctionType(inner, rest.__globals__, rest.__name__))
-        prologue.append(instr("JUMP", None, target))
+        prologue, body, target = _going_on(point, FunctionType(inner, rest.__globals__, rest.__name__))
         return encode_rest(point.code, prologue, body, target, _name_of(point), point.arguments, point.cells)[0]
     body = _clone(point.body)
     target, block = body[point.index], point.block
@@ -300,7 +302,7 @@ def raising_code(code: CodeType, error: BaseException) -> CodeType | None:
     return encode_rest(point.code, prologue, body, told, _name_of(point), point.arguments, point.cells)[0]
 
 
-def _moved(name: str) -> list[Instruction]:
+def moved(name: str) -> list[Instruction]:
     """A local onto the stack, which is to hold it alone."""
     return [instr("LOAD_FAST", name), instr("DELETE_FAST", name)]
 
@@ -318,7 +320,7 @@ def _noted_later(tx: Any, _: Instruction) -> None:
 
 
 def restore_cells(names: list[str]) -> list[Instruction]:
-    return [i for name in names for i in (*_moved(CELL + name), instr("STORE_CELL", name))]
+    return [i for name in names for i in (*moved(CELL + name), instr("STORE_CELL", name))]
 
 
 def _finish(
@@ -413,11 +415,11 @@ class Suspended:
             if i == skip:
                 prologue.append(instr("DELETE_FAST", f"{STACK}{i}"))
                 continue
-            prologue += _moved(f"{STACK}{i}")
+            prologue += moved(f"{STACK}{i}")
             if i in handled:
                 prologue.append(instr("PUSH_EXC_INFO"))
                 if f"{TRACE}{i}" in self.argnames:
-                    prologue += [instr("LOAD_CONST", _native.set_handled_traceback), *_moved(f"{TRACE}{i}"), instr("CALL", (1, ())),
+                    prologue += [instr("LOAD_CONST", _native.set_handled_traceback), *moved(f"{TRACE}{i}"), instr("CALL", (1, ())),
                                  instr("POP_TOP")]
                 skip = i + 1 if handled[i] else -1
                 if not handled[i]:

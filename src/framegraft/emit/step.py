@@ -15,7 +15,7 @@ from ..bytecode.flow import stack_use
 from ..bytecode.ir import Instruction
 from ..interp.frame import origin_of
 from ..model.source import instr
-from .resume import CELL, STACK, body_of, encode_rest, in_order, live_at, restore_cells
+from .resume import CELL, STACK, body_of, encode_rest, in_order, live_at, moved, restore_cells
 
 # What takes its operands from the top of the stack and leaves one value or none; BEFORE_WITH leaves two.
 _OPS = frozenset(("CALL", "CALL_EX", "APPLY", "LOAD_ATTR", "STORE_ATTR", "DELETE_ATTR", "STORE_SUBSCR", "DELETE_SUBSCR", "FORMAT_VALUE",
@@ -56,7 +56,7 @@ class Step:
         operands = [f"{STACK}{i}" for i in range(self.takes)]
         prologue = restore_cells(self.cells)
         for name in operands:
-            prologue += [instr("LOAD_FAST", name), instr("DELETE_FAST", name)]
+            prologue += moved(name)
         # What decides a branch gives its truth.
         run = [instr("APPLY", (operator.not_, 1)) for _ in range(2)] if self.decides else [instr(self.inst.op, self.inst.arg)]
         for inst in run:

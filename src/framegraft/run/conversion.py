@@ -393,37 +393,30 @@ class Conversion:
                 return name
 
     def _make_resume(self, code: types.CodeType, offset: int, scope: dict[str, Any], level: int) -> str:
-        key = (code, id(scope), id(self.fn.__globals__), level)  # the name tells the level, too
-        known = self.ctx.resumes.get(key)
-        if known is not None and known.scope is self.fn.__globals__:
-            self.installed.append(known)
-            return known.name
-        resume = self.ctx.resumes[key] = self._resume(self._fresh(f"{RESUME}{offset}"), code, scope, self.fn.__globals__)
-        self.installed.append(resume)
-        return resume.name
+        return self._used(self._named(f"{RESUME}{offset}", code, scope, self.fn.__globals__, level))  # the name tells the level, too
 
     def _make_rest(self, code: types.CodeType, offset: int, scope: dict[str, Any], around: dict[str, Any]) -> InstalledName:
-        key = (code, id(scope), id(around))
-        known = self.ctx.rests.get(key)
-        if known is None:
-            known = self._resume(self._fresh(f"{RESUME}{offset}", around), code, scope, around)
-            self.ctx.rests[key] = known
-        return known
-
-    def _resume(self, name: str, code: types.CodeType, scope: dict[str, Any], around: dict[str, Any]) -> InstalledName:
-        """A resume function, with a name in the globals of who calls it."""
-        function = types.FunctionType(code, scope, code.co_name)
-        return InstalledName(around, name, _native.CompiledFunction(function, self.ctx, self.ctx.miss, True))
+        return self._named(f"{RESUME}{offset}", code, scope, around)
 
     def _make_step(self, step: Step, scope: dict[str, Any]) -> str:
-        code = step.build()
-        key = (code, id(scope), id(self.fn.__globals__))
+        return self._used(self._named(f"{STEP}{step.offset}", step.build(), scope, self.fn.__globals__))
+
+    def _used(self, installed: InstalledName) -> str:
+        self.installed.append(installed)
+        return installed.name
+
+    def _named(
+        self, prefix: str, code: types.CodeType, scope: dict[str, Any], around: dict[str, Any], level: int | None = None
+    ) -> InstalledName:
+        """A function of what comes behind a break, with a name in the globals of who calls it; the same one while it is in use."""
+        key = (code, id(scope), id(around), level)
         known = self.ctx.resumes.get(key)
-        if known is None or known.scope is not self.fn.__globals__:
-            function = types.FunctionType(code, scope, code.co_name)
-            known = self.ctx.resumes[key] = InstalledName(self.fn.__globals__, self._fresh(f"{STEP}{step.offset}"), function)
-        self.installed.append(known)
-        return known.name
+        if known is None:
+            function: Any = types.FunctionType(code, scope, code.co_name)
+            if prefix.startswith(RESUME):
+                function = _native.CompiledFunction(function, self.ctx, self.ctx.miss, True)
+            known = self.ctx.resumes[key] = InstalledName(around, self._fresh(prefix, around), function)
+        return known
 
     def _code(self, segment: Segment, instructions: list[Instruction], argnames: list[str], line: int) -> LaterCode:
         return LaterCode(instructions, self.code, argnames, line, tuple(self.installed), segment.unseen)

@@ -105,10 +105,10 @@ def register_accumulated(tx: Any, obj: TensorVariable, args: list, kwargs: dict)
 def register(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> VariableTracker:
     """``Tensor.register_hook``."""
     state, graph = tx.state, tx.state.graph
-    if obj.source is not None and len(args) == 1 and not kwargs and graph.body is None and not state.pure:
-        return _register_later(tx, torch.Tensor.register_hook, obj, realize(args[0], state))
-    if obj.source is not None or len(args) != 1 or kwargs or graph.body is not None or state.pure:
+    if len(args) != 1 or kwargs or graph.body is not None or state.pure:
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor from outside, or in a region of its own")
+    if obj.source is not None:
+        return _register_later(tx, torch.Tensor.register_hook, obj, realize(args[0], state))
     if not obj.fake.requires_grad:
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor that requires no gradient")
     if torch.is_autocast_enabled("cpu") or not is_steady(tx, args[0]):
