@@ -7,6 +7,8 @@ from typing import Any
 
 from .versions import VERSION
 
+RESUME = "__resume_at_"  # begins the names of resume functions, by which the decompiler knows them
+
 
 def qualified_name(code: CodeType) -> str:
     """The qualified name of functions made of ``code``: co_qualname, where CPython keeps it.

@@ -13,14 +13,12 @@ from itertools import pairwise
 from types import CodeType
 from typing import Any
 
-from ..bytecode.code import qualified_name
+from ..bytecode.code import RESUME, qualified_name
 from ..bytecode.decode import decode
 from ..bytecode.flow import NO_FALLTHROUGH, remove_unreachable, stack_depths, stack_use
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import DecompileError
 from . import runtime
-
-RESUME = "__resume_at_"  # begins the names of resume functions
 
 
 def is_resume(code: CodeType) -> bool:

@@ -17,6 +17,7 @@ from .. import _native, config, events
 from ..backends.aliasing import compile_changing
 from ..backends.registry import call_backend
 from ..backends.tracing import has_float_symbols, refused_floats
+from ..bytecode.code import RESUME
 from ..bytecode.ir import Instruction
 from ..collector import Waiting
 from ..emit.effects import changed_objects
@@ -43,7 +44,7 @@ from ..tensor.symbolic import plain_number
 from . import logs, records
 from .checks import CheckFunction, EntryInfo
 from .later import LaterCode
-from .names import RESUME, STEP, InstalledName, Numbering
+from .names import STEP, InstalledName, Numbering
 from .search import Search
 
 _pins = itertools.count(1)

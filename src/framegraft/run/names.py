@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-RESUME = "__resume_at_"  # begins the names of resume functions
-STEP = "__step_at_"  # and of those that run the one instruction that broke the graph
+STEP = "__step_at_"  # begins the names of functions that run the one instruction that broke the graph
 
 
 class Numbering:

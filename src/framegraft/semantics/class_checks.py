@@ -70,13 +70,19 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
 INSTANCE_CHECKS: dict[Any, Any] = {}
 
 
+def refuse_own_class(tx: Any, obj: VariableTracker, target: type) -> None:
+    """Checks of a metaclass believe what an object says of its class."""
+    if instances.tells_own_class(tx, obj):
+        raise GraphBreak("untraceable_call", f"isinstance() of an object with a __class__ of its own and {target.__name__}")
+
+
 def _abc_check(tx: Any, obj: VariableTracker, cls: type, target: type, hook: str) -> bool:
     """ABCMeta.__instancecheck__ and __subclasscheck__: registrations are seen through the ABC cache token, guarded."""
     check = lookup.mro_lookup(tx, type(target), "__subclasscheck__")  # which __instancecheck__ calls
     if check is not abc.ABCMeta.__dict__["__subclasscheck__"]:
         raise GraphBreak("untraceable_call", f"{type(target).__name__}.__subclasscheck__")
-    if hook == "__instancecheck__" and instances.tells_own_class(tx, obj):
-        raise GraphBreak("untraceable_call", f"isinstance() of a {cls.__name__}, which has a __class__ of its own")
+    if hook == "__instancecheck__":
+        refuse_own_class(tx, obj, target)
     return is_subclass(tx, cls, target, hook)
 
 

@@ -7,7 +7,6 @@ breaks the graph; that none does is guarded.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from typing import Any
 
@@ -67,7 +66,7 @@ def warn(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "warnings.warn that is an error, or tells a line outside of the captured function")
     frame = frames[0]
     namespace = frame.scope.real
-    if sys.version_info >= (3, 12) and "importlib" in frame.code.co_filename:
+    if "importlib" in frame.code.co_filename:  # whose frames CPython leaves out (is_internal_frame)
         raise GraphBreak("untraceable_call", "warnings.warn in importlib")
     state.changed(None)
     state.guards.add(pinned(warnings), "PY", told)

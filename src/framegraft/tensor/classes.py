@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from ..errors import GraphBreak
 from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import (
@@ -20,14 +19,9 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from ..semantics import instances, lookup, truth
-from ..semantics.class_checks import INSTANCE_CHECKS
+from ..semantics import lookup, truth
+from ..semantics.class_checks import INSTANCE_CHECKS, refuse_own_class
 from . import subclasses
-
-
-def _refuse_own_class(tx: Any, obj: VariableTracker, target: type) -> None:
-    if instances.tells_own_class(tx, obj):
-        raise GraphBreak("untraceable_call", f"isinstance() of an object with a __class__ of its own and {target.__name__}")
 
 
 def _marked_as(kind: type, mark: str) -> Any:
@@ -45,7 +39,7 @@ def _marked_as(kind: type, mark: str) -> Any:
                     return bool(marked)
                 tx.state.guards.add(obj.source.child("ATTR", mark), "ABSENT")
             return False
-        _refuse_own_class(tx, obj, target)
+        refuse_own_class(tx, obj, target)
         lookup.guard_bases(tx, cls)
         return issubclass(cls, target)
 
@@ -55,7 +49,7 @@ def _marked_as(kind: type, mark: str) -> Any:
 def _is_of_type(tx: Any, obj: VariableTracker, cls: type, target: Any, hook: str) -> bool:
     """``isinstance(x, torch.FloatTensor)`` asks for dtype, layout and device."""
     if not isinstance(obj, TensorVariable):
-        _refuse_own_class(tx, obj, target)
+        refuse_own_class(tx, obj, target)
         return False
     fake = obj.fake
     kind = torch.sparse_coo if target.is_sparse else torch.strided
