@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import pathlib
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -102,6 +105,86 @@ def test_flags_of_cudnn(backend: str, fails: bool) -> None:
                 assert C._get_cudnn_enabled() == outside
     finally:
         C._set_cudnn_enabled(held)
+
+
+PRECISIONS = {
+    "all": lambda: setattr(torch.backends, "fp32_precision", "ieee"),
+    "cuda": lambda: C._set_fp32_precision_setter("cuda", "all", "ieee"),
+    "conv": lambda: C._set_fp32_precision_setter("cuda", "conv", "ieee"),
+}
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", PRECISIONS)
+def test_precision_that_hides_the_old_switch(name: str, backend: str) -> None:
+    """Where the precision was set by its own names, torch raises if asked for ``allow_tf32``. In a process of its own, since
+    nothing leads back to what holds at the start."""
+    done = subprocess.run([sys.executable, "-c", HIDDEN.format(backend=backend), name], capture_output=True, text=True,
+                          cwd=pathlib.Path(__file__).parents[2])
+    assert done.returncode == 0, done.stderr
+
+
+HIDDEN = """
+import sys
+import torch
+import framegraft
+from tests.lang.test_switches import C, PRECISIONS
+
+
+def state():
+    try:
+        old = C._get_cudnn_allow_tf32()
+    except RuntimeError:
+        old = "raises"
+    return old, [C._get_fp32_precision_getter("cuda", where) for where in ("all", "conv", "rnn", "matmul")]
+
+
+def plain(x):
+    return x + 1
+
+
+def asks(x):
+    try:
+        return x + 1, C._get_cudnn_allow_tf32()
+    except RuntimeError as error:
+        return x + 2, str(error)
+
+
+def sets(x):
+    C._set_cudnn_allow_tf32(False)
+    return x + 1, C._get_cudnn_allow_tf32()
+
+
+def sets_precision(x):
+    C._set_fp32_precision_setter("cuda", "all", "tf32")
+    return x + 1
+
+
+def sets_both(x):
+    C._set_cudnn_allow_tf32(False)
+    C._set_fp32_precision_setter("cuda", "all", "tf32")
+    return x + 1
+
+
+def start():
+    C._set_cudnn_allow_tf32(True)
+    for where in ("all", "conv", "rnn"):
+        C._set_fp32_precision_setter("cuda", where, "none" if where == "all" else "tf32")
+
+
+framegraft.config.raise_internal_errors = True
+for again in range(2):  # as a process starts, and where all was set
+    for fn in (plain, asks, sets, sets_precision, sets_both):
+        compiled = framegraft.optimize("{backend}")(fn)
+        for before in (PRECISIONS[sys.argv[1]], lambda: None) * 2:
+            found = []
+            for each in (fn, compiled):
+                if again:
+                    start()
+                before()
+                found.append((str(each(torch.ones(2))), state()))
+            assert found[0] == found[1], (fn, found)
+"""
 
 
 WRONG = {

@@ -33,17 +33,19 @@ _ASKED = (
     (torch.set_anomaly_enabled, lambda: (torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled())),
     (_C._set_multithreading_enabled, lambda: (_C._is_multithreading_enabled(),)),
 )
-#: What torch.backends.cudnn.flags sets: setter, getter, and what both are told first.
+#: What torch.backends.cudnn.flags sets: setter, getter, and what both are told first. The precision comes before what depends on it.
 _CUDNN = (
+    *((_C._set_fp32_precision_setter, _C._get_fp32_precision_getter, ("cuda", "all"))
+      for _ in range(hasattr(_C, "_get_fp32_precision_getter"))),
     *((getattr(_C, f"_set_cudnn_{name}"), getattr(_C, f"_get_cudnn_{name}"), ())
       for name in ("enabled", "benchmark", "deterministic", "allow_tf32", "depthwise_kernel") if hasattr(_C, f"_get_cudnn_{name}")),
     *((_C._cuda_set_cudnn_benchmark_limit, _C._cuda_get_cudnn_benchmark_limit, ())  # builds for CUDA
       for _ in range(hasattr(_C, "_cuda_get_cudnn_benchmark_limit"))),
-    *((_C._set_fp32_precision_setter, _C._get_fp32_precision_getter, ("cuda", "all"))
-      for _ in range(hasattr(_C, "_get_fp32_precision_getter"))),
 )
 #: Setters that make a value its own that was inherited, also where that is the same.
-_INHERITED = {setter for setter, _, where in _CUDNN if where}
+_INHERITED = {getattr(_C, "_set_cudnn_allow_tf32", None), *(setter for setter, _, where in _CUDNN if where)}
+#: What a getter gives that raises: _get_cudnn_allow_tf32 where cudnn has another precision than that switch stands for.
+UNREADABLE = object()
 _autograd: Any = _C._autograd
 
 
@@ -60,8 +62,28 @@ def set_hooks_disabled(message: str | None) -> None:
         _autograd._saved_tensors_hooks_disable(message)
 
 
-_SETTERS = {torch._C._set_grad_enabled, torch.set_autocast_enabled, torch.set_autocast_dtype, torch.set_autocast_cache_enabled,
-            torch.clear_autocast_cache, set_hooks_disabled, *(setter for setter, *_ in (*_SDP, *_ASKED, *_CUDNN))}
+def _all_getters() -> dict[tuple, Any]:
+    """By setter and what it is told first; each gives what its setter is told behind that."""
+    getters: dict[tuple, Any] = {(_C._set_grad_enabled,): torch.is_grad_enabled}
+    for device in _DEVICES:
+        getters[torch.set_autocast_enabled, device] = functools.partial(torch.is_autocast_enabled, device)
+        getters[torch.set_autocast_dtype, device] = functools.partial(torch.get_autocast_dtype, device)
+    getters[torch.set_autocast_cache_enabled,] = torch.is_autocast_cache_enabled
+    getters.update(((setter,), getter) for setter, getter in (*_SDP, *_ASKED))
+    getters.update(((setter, *where), functools.partial(_read, getter, *where)) for setter, getter, where in _CUDNN)
+    getters[set_hooks_disabled,] = hooks_disabled
+    return getters
+
+
+def _read(getter: Any, *where: Any) -> Any:
+    try:
+        return getter(*where)
+    except RuntimeError:
+        return UNREADABLE
+
+
+_GETTERS = _all_getters()
+_SETTERS = {setter for setter, *_ in _GETTERS} | {torch.clear_autocast_cache}
 
 
 #: Those whose value at frame entry an entry may know only where its trace has set them.
@@ -78,18 +100,7 @@ class Modes:
         self.entered = tuple(entry for entry, _ in ENTERED.stack)
         self.touched: set[Any] | None = None  # of _UNGUARDED, those that are to be restored; None: all of them
         self.level: int | None = None  # of forward mode, where that is to be restored
-        self.values: dict[Any, Any] = {(torch._C._set_grad_enabled,): torch.is_grad_enabled()}
-        for device in _DEVICES:
-            self.values[torch.set_autocast_enabled, device] = torch.is_autocast_enabled(device)
-            self.values[torch.set_autocast_dtype, device] = torch.get_autocast_dtype(device)
-        self.values[torch.set_autocast_cache_enabled,] = torch.is_autocast_cache_enabled()
-        for setter, getter in _SDP:
-            self.values[setter,] = getter()
-        for setter, getter in _ASKED:
-            self.values[setter,] = getter()
-        for setter, getter, where in _CUDNN:
-            self.values[(setter, *where)] = getter(*where)
-        self.values[set_hooks_disabled,] = hooks_disabled()
+        self.values: dict[tuple, Any] = {key: getter() for key, getter in _GETTERS.items()}
 
     def restore(self) -> None:
         if self.level is not None:
@@ -106,16 +117,16 @@ class Modes:
         self.switch()
 
     def switch(self) -> None:
-        now = Modes().values
         for (setter, *where), value in self.values.items():
             known = self.touched is None or setter not in _UNGUARDED or setter in self.touched
-            if known and now[(setter, *where)] != value:
+            if known and value is not UNREADABLE and _GETTERS[(setter, *where)]() != value:
                 setter(*where, *_arguments(value))
 
     def changes_since(self, before: Modes) -> list[tuple]:
         """Calls (function, arguments...) that lead from ``before`` to here. Grad mode is always told."""
         told = {torch._C._set_grad_enabled, *_INHERITED.intersection(before.touched or ())}
-        return [(*key, *_arguments(value)) for key, value in self.values.items() if key[0] in told or before.values[key] != value]
+        return [(*key, *_arguments(value)) for key, value in self.values.items()
+                if key[0] in told or before.values[key] != value and UNREADABLE not in (value, before.values[key])]
 
 
 def _arguments(value: Any) -> tuple:
@@ -349,21 +360,30 @@ def _switch_of_backend(setter: Any, getter: Any, where: tuple = ()) -> None:
     """Both guard what held at frame entry: a setter, too, for it is left out where it changes nothing."""
     asked = functools.partial(getter, *where) if where else getter
 
+    def held(tx: Any) -> Any:
+        """What it gives now. Eager mode says it where it gives nothing."""
+        before, now = tx.state.graph.modes.values[(setter, *where)], _read(getter, *where)
+        if UNREADABLE in (before, now):
+            raise GraphBreak("untraceable_call", f"torch._C.{getter.__name__}: the precision was set in another way")
+        guard_answer(tx, asked, before)
+        return now
+
     @handles(getter)
     def ask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         if _plain(args, kwargs, getter.__name__) != where:
             raise GraphBreak("unsupported_context", f"torch._C.{getter.__name__}")
-        guard_answer(tx, asked, tx.state.graph.modes.values[(setter, *where)])
-        return constant(getter(*where))
+        return constant(held(tx))
 
     @handles(setter)
     def handler(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         values = _plain(args, kwargs, setter.__name__)
         if len(values) != len(where) + 1 or values[:-1] != where:
             raise GraphBreak("unsupported_context", f"torch._C.{setter.__name__}")
-        guard_answer(tx, asked, tx.state.graph.modes.values[(setter, *where)])
-        if setter in _INHERITED or getter(*where) != values[-1] or type(getter(*where)) is not type(values[-1]):
+        now = held(tx)
+        if setter in _INHERITED or now != values[-1] or type(now) is not type(values[-1]):
             switch(tx, setter, values)
+            if UNREADABLE in (_GETTERS[(touched,)]() for touched in tx.state.graph.modes.touched if (touched,) in _GETTERS):
+                raise GraphBreak("untraceable_call", f"torch._C.{setter.__name__} of another precision than was set before")
         return NONE
 
 
