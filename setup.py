@@ -7,7 +7,7 @@ from setuptools.command.build_ext import build_ext
 
 CSRC = "src/framegraft/csrc"
 SOURCES = ("module", "tensor", "guards", "walk", "memo", "words", "run", "shape", "subclass",
-           "cache", "hook", "delegate", "function", "callables", "path", "handled", "quiet")
+           "cache", "hook", "delegate", "function", "callables", "path", "handled", "quiet", "chunks")
 
 
 class Build(build_ext):

@@ -123,6 +123,9 @@ PyObject *fg_set_quiet(PyObject *self, PyObject *fn);
 /* As fg_call_apart; a debugger sees only the program's own functions. */
 PyObject *fg_call_quietly(PyObject *callable, PyObject *first, PyObject *second);
 
+/* -- Python's stack (chunks.c): from now on, chunks of it that are let go of wait for the next call that needs one. */
+void fg_keep_chunks(void);
+
 /* -- exceptions being handled (handled.c) */
 #ifdef FG_BLOCK_STACK
 PyObject *fg_handle(PyObject *self, PyObject *exception);

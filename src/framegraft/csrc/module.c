@@ -132,6 +132,7 @@ PyMODINIT_FUNC PyInit__native(void)
             return NULL;
     if (fg_cache_init() < 0)
         return NULL;
+    fg_keep_chunks();
     fg_missing = (PyObject *)PyObject_New(PyObject, &missing_type);
     PyObject *m = PyModule_Create(&definition);
     if (!m || !fg_missing || PyModule_AddObjectRef(m, "MISSING", fg_missing) < 0 || PyModule_AddType(m, &FgGuardProgram_Type) < 0 ||

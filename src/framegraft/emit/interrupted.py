@@ -51,7 +51,7 @@ class Interrupted(Rests):
         effects = fx.collect(self.state)
         bound |= self._held(parts, stack, bound, effects)
         self._state(stack, bound, effects)
-        self._delete(set(lifetimes.slots(self.cg.out, self.state.parameters)) - bound.keys())
+        self._delete(name for name in lifetimes.slots(self.cg.out, self.state.parameters) if name not in bound)
         if len(parts) == 1 and inst.place != CALLS_REST:
             self._run_instruction(parts[0], inst)
         else:

@@ -162,8 +162,10 @@ class Segment:
         saved: list[tuple[str, str]] = []
         for name, value in changed.items():
             cg.load(value)
-            saved.append((name, cg.temp()))
-            cg.op("STORE_FAST", saved[-1][1])
+            if name in state.parameters:  # others may still be loaded from it
+                saved.append((name, cg.temp()))
+                name = saved[-1][1]
+            cg.op("STORE_FAST", name)
         self._push_stack(stack)
         for effect, names in prepared:
             effect.store(cg, names)

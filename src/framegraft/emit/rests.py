@@ -30,7 +30,7 @@ class Part:
         self.frame = frame
         self.level = level
         self.base = base
-        self.prefix = f"__frame{level}_" if level else ""
+        self.prefix = f"___{level}_" if level else ""  # where the root is the rest of frames, its parameters have these names
         self.bound: set[str] = set()
         self.ending: list[str] = []  # of these, that of which the program is told when it dies
         self.kept: list[str] = []  # of these, what no resume function has been given

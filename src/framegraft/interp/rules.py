@@ -71,7 +71,9 @@ def store_fast(tx: Tx, inst: Instruction) -> None:
 
 @rule("DELETE_FAST")
 def delete_fast(tx: Tx, inst: Instruction) -> None:
-    let_go(tx, tx.locals.get(inst.arg))
+    tracker = tx.locals.get(inst.arg)
+    if not tx.stack or tx.stack[-1] is not tracker:  # as where a rest takes what it was given onto its stack
+        let_go(tx, tracker)
     if tx.locals.pop(inst.arg, None) is None:
         raise _unbound(inst.arg)
 

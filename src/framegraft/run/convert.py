@@ -83,12 +83,10 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
 from ..tensor.modes import no_saved_tensor_hooks
 from . import recompiles, records
 from .conversion import Conversion
-from .room import roomy
 
 _lock = threading.RLock()
 
 
-@roomy
 def convert(ctx: Any, fn: types.FunctionType, args: tuple) -> Any:
     """A new cache entry for calling ``fn`` with its flat parameters ``args``, None to run ``fn`` as it is."""
     if torch._C._get_tracing_state() is not None:

@@ -54,6 +54,37 @@ def duplicate(iterator: Any) -> Any:
     return zip(*map(duplicate, parts[1]), strict=len(parts) > 2 and parts[2])
 
 
+# Of these, __reduce__ and __length_hint__ tell where an iterator stands and what is left: (iter, (container,), index).
+_INDEXED = {type(iter([])): list.__getitem__, type(iter(())): tuple.__getitem__}
+
+
+def _left(iterator: Any) -> int | None:
+    """How many items are left; None where only a duplicate can tell."""
+    kind = type(iterator)
+    if kind in _INDEXED:
+        return iterator.__length_hint__()
+    if kind is enumerate:
+        return _left(iterator.__reduce__()[1][0])
+    if kind is zip:
+        parts = iterator.__reduce__()
+        counts = [_left(part) for part in parts[1]]
+        if len(parts) == 2 and counts and None not in counts:  # not strict: the shortest ends it
+            return min(counts)  # type: ignore[type-var]
+    return None
+
+
+def _item(iterator: Any, ahead: int) -> Any:
+    """The item ``ahead`` places from where an iterator stands of which ``_left`` tells what is left."""
+    kind = type(iterator)
+    if kind in _INDEXED:
+        _, (container,), *index = iterator.__reduce__()
+        return _INDEXED[kind](container, index[0] + ahead)
+    parts = iterator.__reduce__()[1]
+    if kind is enumerate:
+        return parts[1] + ahead, _item(parts[0], ahead)
+    return tuple([_item(part, ahead) for part in parts])
+
+
 class Peek:
     """Accessor: the item ``ahead`` places from where the iterator stands."""
 
@@ -62,6 +93,9 @@ class Peek:
         self.__name__ = f"peek_{ahead}"
 
     def __call__(self, iterator: Any) -> Any:
+        left = _left(iterator)
+        if left is not None and left > self.ahead:
+            return _item(iterator, self.ahead)
         return next(itertools.islice(duplicate(iterator), self.ahead, None))
 
 
@@ -75,9 +109,13 @@ class Remaining:
         self.all = False
 
     def __call__(self, iterator: Any) -> bool:
-        leaves = leaves_of(iterator)
-        if len({id(leaf) for leaf in leaves}) != len(leaves):
-            return False
+        if type(iterator) not in LEAVES:
+            leaves = leaves_of(iterator)
+            if len({id(leaf) for leaf in leaves}) != len(leaves):
+                return False
+        known = _left(iterator)
+        if known is not None:
+            return known == self.count if self.all else known >= self.count
         left, ahead = 0, duplicate(iterator)
         try:
             for _ in itertools.islice(ahead, self.count + 1):

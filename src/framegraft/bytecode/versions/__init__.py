@@ -29,7 +29,6 @@ class Version:
 
     name = NAME
     hides = not BLOCK_STACK  # a frame that is in front of its code's RESUME
-    stacks_frames = not BLOCK_STACK  # frames of Python functions lie in chunks of a stack, not each in memory of its own
     keeps_tracebacks = BLOCK_STACK  # beside the exceptions that are handled, not in them: raised again, they have those again
     asks_protocol_members = ASKED_PROTOCOLS  # isinstance() with a protocol calls getattr(), and looks at data members first
 
