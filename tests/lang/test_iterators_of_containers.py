@@ -180,3 +180,58 @@ def test_items_by_number_that_fail(x):
         except KeyError as failed:
             told.append(repr(failed))
     return x + 1, told
+
+
+class Asked(list):
+    def __getitem__(self, index):
+        raise AssertionError("an iterator does not ask")
+
+
+class Long(tuple):
+    def __len__(self):
+        return 99
+
+
+VALUES = [1, 2.5, "a", None, (1, 2)]
+
+
+def _changed(count, more):
+    values = list(VALUES[:2])
+    iterator = iter(values)
+    next(iterator)
+    next(iterator)
+    values[count:] = more
+    return iterator
+
+
+OUTSIDE = {
+    "list": lambda count: iter(VALUES[:count]),
+    "subclass of list": lambda count: iter(Asked(VALUES[:count])),
+    "subclass of tuple": lambda count: iter(Long(VALUES[:count])),
+    "zip": lambda count: zip(VALUES[:count], iter(VALUES[:3]), strict=False),
+    "strict zip": lambda count: zip(VALUES[:count], VALUES[:3], strict=True),
+    "zip of a range": lambda count: zip(Asked(VALUES[:count]), range(4), strict=False),
+    "zip of nothing": lambda count: zip(strict=False),
+    "enumerate": lambda count: enumerate(VALUES[:count], count),
+    "enumerate of zip": lambda count: enumerate(zip(VALUES[:count], Long(VALUES), strict=False), 1 << 80),
+    "a list that has shrunk": lambda count: _changed(min(count, 1), []),
+    "a list that has grown": lambda count: _changed(2, VALUES[:count]),
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_iterators_from_outside(name):
+    def f(x, iterator):
+        found = []
+        for i in range(2):
+            try:
+                found.append((x + i, next(iterator)))
+            except (StopIteration, ValueError) as error:
+                found.append(repr(error))
+        return found
+
+    compiled = framegraft.optimize("eager")(f)
+    for count in (0, 1, 2, 5, 0, 3):
+        real, given = OUTSIDE[name](count), OUTSIDE[name](count)
+        assert repr(compiled(torch.ones(2), given)) == repr(f(torch.ones(2), real))
+        assert [next(given, "end") for _ in range(5)] == [next(real, "end") for _ in range(5)]
