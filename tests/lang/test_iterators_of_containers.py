@@ -219,6 +219,13 @@ OUTSIDE = {
 }
 
 
+def _next(iterator):
+    try:
+        return next(iterator, "end")
+    except ValueError as error:
+        return str(error)
+
+
 @pytest.mark.parametrize("name", OUTSIDE)
 def test_iterators_from_outside(name):
     def f(x, iterator):
@@ -234,4 +241,4 @@ def test_iterators_from_outside(name):
     for count in (0, 1, 2, 5, 0, 3):
         real, given = OUTSIDE[name](count), OUTSIDE[name](count)
         assert repr(compiled(torch.ones(2), given)) == repr(f(torch.ones(2), real))
-        assert [next(given, "end") for _ in range(5)] == [next(real, "end") for _ in range(5)]
+        assert [_next(given) for _ in range(5)] == [_next(real) for _ in range(5)]
