@@ -92,10 +92,11 @@ def _with_call_in_place(insts: list[Instruction], count: int) -> list[Instructio
     end = count + 1
     while insts[end].op in ("LOAD_FAST", "DELETE_FAST"):
         end += 1
-    if insts[end].op != "CALL" or insts[end + 1].op != "JUMP":  # it goes on with what comes next
+    handler, is_call = insts[end].handler, insts[end].op == "CALL"
+    end += 1 + (insts[end + 1].op == "POP_TOP")  # the frame waits for no value
+    if not is_call or insts[end].op != "JUMP":  # it goes on with what comes next
         return insts
-    end += 1
-    target, handler = insts[end].target, insts[end - 1].handler
+    target = insts[end].target
     call = [inst for inst in insts[count:end] if inst.op != "DELETE_FAST"]
     for inst in call:
         inst.handler = handler

@@ -54,7 +54,7 @@ class Rests(Segment):
         waiting = list(parts)
         if inst.place == CALLS_REST:
             failing = self._call_rest(inner, inst)
-            target, depth = following(inner.frame, inst), len(inner.frame.stack) - inst.arg[0]
+            target, depth = following(inner.frame, inst), len(inner.frame.stack) - inst.arg[0] - self._drop(inner)
         elif is_step(inner.frame.code, inst):
             failing = self._step(inner, inst)
             target, depth = following(inner.frame, inst), len(inner.frame.stack) + stack_effect(inst, False)
@@ -64,12 +64,19 @@ class Rests(Segment):
             failing = self.resume(inner, inst, len(inner.frame.stack), again=True)
             self._leave(inner)
             waiting.pop()
+            self._drop(waiting[-1])
             target, depth = self._behind_call(waiting[-1])
         self._rest(waiting, target, depth)
         self._failed(waiting, failing, parts)
 
     def _behind_call(self, part: Part) -> tuple[Instruction, int]:
-        return following(part.frame, part.frame.inst), len(part.frame.stack) + 1
+        return following(part.frame, part.frame.inst), len(part.frame.stack) + (not drops(part.frame))
+
+    def _drop(self, part: Part) -> bool:
+        """Drop what the part's frame has waited for, where it does."""
+        if drops(part.frame):
+            self.cg.op("POP_TOP")
+        return drops(part.frame)
 
     def _call_rest(self, part: Part, inst: Instruction) -> Instruction:
         """The frame waits for the rest of a callee, which is a function of its own to the next capture, too."""
@@ -94,7 +101,7 @@ class Rests(Segment):
 
     def _does_more(self, part: Part) -> bool:
         """Whether the frame does more with its callee than to return what that gives."""
-        return part.frame.inst.handler is not None or self._behind_call(part)[0].op != "RETURN_VALUE"
+        return part.frame.inst.handler is not None or drops(part.frame) or self._behind_call(part)[0].op != "RETURN_VALUE"
 
     def _step(self, part: Part, inst: Instruction) -> Instruction:
         """The instruction runs in a function of its own, which sees the frame's variables. Its operands give way to what it leaves."""
@@ -132,7 +139,10 @@ class Rests(Segment):
                 cg.op("LOAD_FAST", value)
                 cg.op("RETURN_VALUE")
                 return
-            stacks[-1].append(value)
+            if drops(parts[-1].frame):
+                self._delete([value])
+            else:
+                stacks[-1].append(value)
             target, _ = self._behind_call(parts[-1])
         first = next(i for i, part in enumerate(parts) if part is parts[-1] or self._does_more(part))
         self._call_chain(parts[first:], stacks[first:], target)
@@ -151,7 +161,7 @@ class Rests(Segment):
             if part is not parts[0]:
                 waits = self.frames[part.level - 1]
                 installed = self.make_rest(resume_code(points[-1]), points[-1].offset, frame.scope.real, waits.scope.real)
-                callee = Callee(installed, points[-1].arguments, waits.inst)
+                callee = Callee(installed, points[-1].arguments, waits.inst, drops(waits))
         self._load_resume(parts[0], points[-1])
         passed: list[str] = []
         for part, stack, point in zip(parts, stacks, reversed(points), strict=True):
@@ -170,6 +180,7 @@ class Rests(Segment):
             handler = part.frame.inst.handler
             mine: list[Instruction | None] = []
             if value:
+                self._drop(part)
                 mine.append(self.resume(part, *self._behind_call(part)))
                 self._leave(part)
             if handler is not None:
@@ -278,5 +289,11 @@ class Rests(Segment):
 
 def following(frame: Any, inst: Instruction) -> Instruction:
     """What the frame goes on with behind the instruction."""
-    after = frame.instructions[inst.index + 1]
-    return after.target if inst.place == CALLS_REST else after
+    if inst.place != CALLS_REST:
+        return frame.instructions[inst.index + 1]
+    return frame.instructions[inst.index + 1 + drops(frame)].target
+
+
+def drops(frame: Any) -> bool:
+    """Whether what the function returns that the frame waits for is not what its instruction leaves."""
+    return frame.instructions[frame.inst.index + 1].op == "POP_TOP" if frame.inst.place == CALLS_REST else frame.drops

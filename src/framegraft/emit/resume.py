@@ -150,11 +150,12 @@ class ResumePoint:
 class Callee:
     """The rest of a frame that another one waits for: the function, what it takes, and the instruction that had called it."""
 
-    def __init__(self, installed: Any, arguments: list[str], call: Instruction) -> None:
+    def __init__(self, installed: Any, arguments: list[str], call: Instruction, dropped: bool) -> None:
         self.installed = installed  # the CompiledFunction, and its name in the globals of the frame that waits
         self.arguments = arguments
         self.call = call
-        self.key = (id(installed), call.offset, call.positions)
+        self.dropped = dropped  # what it returns: the frame waits for its end
+        self.key = (id(installed), call.offset, call.positions, dropped)
 
 
 def _inner_name(name: str) -> str:
@@ -235,7 +236,7 @@ def _calling(callee: Callee, arguments: list[str], body: list[Instruction]) -> l
     handler = callee.call.handler
     if handler is not None:
         call.handler = ExceptionHandler(body[handler.target.place], handler.depth, handler.lasti)
-    return [*(i for name in arguments for i in moved(name)), call]
+    return [*(i for name in arguments for i in moved(name)), call, *([instr("POP_TOP")] if callee.dropped else [])]
 
 
 def _load_rest(tx: Any, inst: Instruction) -> None:

@@ -56,7 +56,7 @@ def _may(leave: VariableTracker, minds: bool) -> bool:
         body = _generator(obj)
         return body is None or (_has_handlers(body[0]) if minds and not _is_torchs(body[1]) else _ends_exceptions(body[0]))
     scope = function.globals_of.real if isinstance(function, FunctionVariable) else _real(function).__globals__
-    return not _returns_nothing(code) or minds and not _is_torchs(scope) and not _does_nothing(code)
+    return not returns_only(code, None, False) or minds and not _is_torchs(scope) and not _does_nothing(code)
 
 
 def _real(value: Any) -> Any:
@@ -94,14 +94,14 @@ def _does_nothing(code: types.CodeType) -> bool:
 
 
 @functools.lru_cache(256)
-def _returns_nothing(code: types.CodeType) -> bool:
-    """Whether each ``return`` of a function gives None or False."""
+def returns_only(code: types.CodeType, *values: None | bool) -> bool:
+    """Whether each ``return`` of a function gives one of these."""
     if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
         return False
     instructions = instructions_of(code)
     targets = {id(inst.target) for inst in instructions}
     return all(
-        before.op == "LOAD_CONST" and (before.arg is None or before.arg is False) and id(inst) not in targets
+        before.op == "LOAD_CONST" and any(before.arg is value for value in values) and id(inst) not in targets
         for before, inst in itertools.pairwise(instructions) if inst.op == "RETURN_VALUE")
 
 

@@ -77,6 +77,8 @@ class InstructionTranslator:
         self.begun = state.steps
         # Whether a break may interrupt the frame here: each caller only waits for the value of a call.
         self.breakable = False
+        self.asked: Any = None  # the object of which the current instruction asks a method by itself (``__setitem__``)
+        self.drops = False  # what the function returns that it waits for is not what the instruction leaves
         self.has_caught = False  # an exception, whose traceback may hold the frame as long as anybody holds the exception
         self.told: tuple[Instruction, str, str] | None = None  # state.stack_lines: for this instruction, below these lines
 
@@ -185,7 +187,7 @@ class InstructionTranslator:
 
 
 PROLOGUE = -2  # the place of an instruction that belongs to no program: it restores the state of a frame that goes on
-CALLS_REST = -3  # of one that calls the rest of a callee
+CALLS_REST = -3  # of one that calls the rest of a callee; where the frame waits for no value, a POP_TOP is behind it
 UNBREAKABLE = frozenset(("RETURN_GENERATOR", "YIELD_VALUE", "SEND", "JUMP"))
 
 

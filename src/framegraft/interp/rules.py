@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import operator
 import types
 
 from ..bytecode.code import qualified_name
@@ -152,7 +153,7 @@ def load_attr(tx: Tx, inst: Instruction) -> None:
 
 @rule("STORE_ATTR")
 def store_attr(tx: Tx, inst: Instruction) -> None:
-    obj = tx.pop()
+    obj = tx.asked = tx.pop()
     core.set_attr(tx, obj, inst.arg, tx.stack.pop())
 
 
@@ -166,19 +167,23 @@ def apply(tx: Tx, inst: Instruction) -> None:
     fn, n = inst.arg
     args = tx.popn(n)
     state = tx.state
-    tx.stack.append(core.apply(tx, fn, [realize(a, state) for a in args]))
+    operands = [realize(a, state) for a in args]
+    tx.asked = operands[0] if fn is operator.getitem else None
+    tx.stack.append(core.apply(tx, fn, operands))
 
 
 @rule("STORE_SUBSCR")
 def store_subscr(tx: Tx, inst: Instruction) -> None:
     value, obj, key = tx.popn(3)
-    core.set_item(tx, realize(obj, tx.state), realize(key, tx.state), value)
+    tx.asked = realize(obj, tx.state)
+    core.set_item(tx, tx.asked, realize(key, tx.state), value)
 
 
 @rule("DELETE_SUBSCR")
 def delete_subscr(tx: Tx, inst: Instruction) -> None:
     obj, key = tx.popn(2)
-    core.del_item(tx, realize(obj, tx.state), realize(key, tx.state))
+    tx.asked = realize(obj, tx.state)
+    core.del_item(tx, tx.asked, realize(key, tx.state))
 
 
 @rule("FORMAT_VALUE")
@@ -212,7 +217,7 @@ def call(tx: Tx, inst: Instruction) -> None:
     values = tx.popn(npos + len(names))
     fn = tx.pop()
     kwargs = dict(zip(names, values[npos:], strict=True)) if names else {}
-    tx.state.waiting = tx.breakable
+    tx.state.waiting, tx.drops = tx.breakable, False
     tx.stack.append(core.call(tx, fn, values[:npos], kwargs))
 
 
@@ -227,7 +232,7 @@ def call_ex(tx: Tx, inst: Instruction) -> None:
             kwargs[name] = value
     args = _arguments(tx, realize(tx.pop(), tx.state))
     fn = tx.pop()
-    tx.state.waiting = tx.breakable
+    tx.state.waiting, tx.drops = tx.breakable, False
     tx.stack.append(core.call(tx, fn, args, kwargs))
 
 

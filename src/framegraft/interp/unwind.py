@@ -141,6 +141,7 @@ def before_with(tx: Tx, inst: Instruction) -> None:
     if enter is None or leave is None:
         raise UserRaise(user_error(*no_manager(type_name(manager.python_type()), enter is not None)))
     tx.stack.append(leave)
+    tx.state.waiting, tx.drops = tx.breakable, False
     try:
         tx.stack.append(core.call(tx, enter, [], {}))
     except GraphBreak as broken:

@@ -77,6 +77,17 @@ def call(tx: Any, fn: VariableTracker, args: Args, kwargs: Kwargs) -> VariableTr
     raise GraphBreak("untraceable_call", f"a {fn.python_type().__name__} called")
 
 
+def ask(tx: Any, obj: VariableTracker, method: VariableTracker, args: Args, answers: bool = True) -> VariableTracker:
+    """The call of a method by which ``obj`` does what is asked of it. Where an instruction of the program asks, its frame only waits
+    for the value, or where that is no answer, for the end."""
+    waiting = tx.breakable and tx.asked is obj and tx.inst.op in _ASKING
+    tx.state.waiting, tx.drops = waiting, not answers
+    return call(tx, method, args, {})
+
+
+_ASKING = frozenset(("APPLY", "STORE_SUBSCR", "DELETE_SUBSCR", "STORE_ATTR"))
+
+
 def truth_of(tx: Any, value: VariableTracker) -> bool:
     return truth.truth(tx, value)
 
@@ -113,7 +124,7 @@ def _call_object(tx: Any, fn: ObjectVariable, args: Args, kwargs: Kwargs, waitin
             args, kwargs = _realized(tx, value, args, kwargs)
             return TENSOR.call(tx, value, args, kwargs)
         if issubclass(type(value), type):
-            return MAKING[0](tx, value, args, kwargs)
+            return MAKING[0](tx, value, args, kwargs, waiting)
         if issubclass(type(value), types.FunctionType):
             return inline_call(tx, fn, value, args, kwargs, waiting)
         if issubclass(type(value), (types.MethodDescriptorType, types.WrapperDescriptorType)):

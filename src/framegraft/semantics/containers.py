@@ -136,7 +136,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
         assert isinstance(obj, ObjectVariable)
         method = lookup.mro_lookup(tx, obj.cls, "__getitem__")
         if isinstance(method, types.FunctionType):
-            return calls.call(tx, attributes.special_method(tx, obj, "__getitem__"), [key], {})  # type: ignore[arg-type]
+            return calls.ask(tx, obj, attributes.special_method(tx, obj, "__getitem__"), [key])  # type: ignore[arg-type]
     if isinstance(inner, (ListVariable, TupleVariable)):
         return sequence_get(tx, inner, key, inner is obj)
     if isinstance(inner, DictVariable):
@@ -153,7 +153,7 @@ def get_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTra
     method = attributes.special_method(tx, obj, "__getitem__")
     if method is None:
         raise UserRaise(user_error(TypeError, f"'{type_name(obj.python_type())}' object is not subscriptable"))
-    return calls.call(tx, method, [key], {})
+    return calls.ask(tx, obj, method, [key])
 
 
 def dict_subscript(tx: Any, obj: VariableTracker, key: VariableTracker) -> VariableTracker:
@@ -310,7 +310,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         if method is MISSING:
             raise UserRaise(user_error(TypeError, f"'{type_name(obj.cls)}' object does not support item assignment"))
         if isinstance(method, types.FunctionType):
-            calls.call(tx, attributes.special_method(tx, obj, "__setitem__"), [key, value], {})  # type: ignore[arg-type]
+            calls.ask(tx, obj, attributes.special_method(tx, obj, "__setitem__"), [key, value], answers=False)  # type: ignore[arg-type]
             return
     if isinstance(inner, DictVariable):
         dict_set(tx, inner, key, value)
@@ -330,7 +330,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
     if method is None:
         text = f"'{type_name(obj.python_type())}' object does not support item assignment"
         raise UserRaise(user_error(TypeError, text))
-    calls.call(tx, method, [key, value], {})
+    calls.ask(tx, obj, method, [key, value], answers=False)
 
 
 def iterate(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
@@ -364,7 +364,7 @@ def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
     method = attributes.special_method(tx, obj, "__delitem__")
     if method is None:
         raise UserRaise(user_error(TypeError, _no_deletion(obj, key)))
-    calls.call(tx, method, [key], {})
+    calls.ask(tx, obj, method, [key], answers=False)
 
 
 def _no_deletion(obj: VariableTracker, key: VariableTracker) -> str:

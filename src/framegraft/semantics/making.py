@@ -8,6 +8,7 @@ from typing import Any
 
 from .._native import type_name
 from ..errors import GraphBreak, UserRaise
+from ..interp.exits import returns_only
 from ..interp.state import realize, user_error
 from ..model.dispatch import CLASSES
 from ..model.value import (
@@ -28,7 +29,7 @@ from .inlining import Args, Kwargs
 from .wrapping import wrap_pinned
 
 
-def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
+def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs, waiting: bool = False) -> VariableTracker:
     """``cls(...)``: what the metaclass makes of it; where that is type.__call__, ``__new__``, then ``__init__``."""
     handler = CLASSES.get(cls)
     if handler is not None:
@@ -40,13 +41,14 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracke
         owner = next(base for base in type(cls).__mro__ if "__call__" in base.__dict__)  # type: ignore
         if owner in CLASSES:
             return CLASSES[owner](tx, cls, *realize_all(tx, args, kwargs))
+        tx.state.waiting = waiting
         return call(tx, wrap_pinned(tx, meta_call), [wrap_pinned(tx, cls), *args], kwargs)
     if not isinstance(meta_call, types.WrapperDescriptorType):  # a TypedDict's is dict
         return call(tx, instances.bind(tx, meta_call, wrap_pinned(tx, cls), type(cls), "__call__"), args, kwargs)
-    return construct(tx, cls, args, kwargs)
+    return construct(tx, cls, args, kwargs, waiting)
 
 
-def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker:
+def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs, waiting: bool = False) -> VariableTracker:
     """type.__call__ itself."""
     new = lookup.mro_lookup(tx, cls, "__new__")
     target = wrap_pinned(tx, cls)
@@ -59,7 +61,7 @@ def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker
         return made
     init = lookup.mro_lookup(tx, made.python_type(), "__init__")
     if isinstance(init, types.FunctionType):
-        result = realize(call(tx, wrap_pinned(tx, init), [made, *args], kwargs), tx.state)
+        result = realize(_initialised(tx, made, init, args, kwargs, waiting), tx.state)
         if not (isinstance(result, ConstantVariable) and result.value is None):
             raise UserRaise(user_error(TypeError, f"__init__() should return None, not '{type_name(result.python_type())}'"))
     elif init is object.__init__ or isinstance(made, ExceptionVariable):
@@ -69,6 +71,17 @@ def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs) -> VariableTracker
     else:
         raise GraphBreak("untraceable_call", f"{cls.__name__}.__init__")
     return made
+
+
+def _initialised(tx: Any, made: VariableTracker, init: types.FunctionType, args: Args, kwargs: Kwargs, waiting: bool) -> VariableTracker:
+    """What ``__init__`` returns. While it runs, what its frame's caller waits for lies on the caller's stack."""
+    if not waiting or not returns_only(init.__code__, None):
+        return call(tx, wrap_pinned(tx, init), [made, *args], kwargs)
+    tx.push(made)
+    tx.state.waiting = tx.drops = True
+    result = call(tx, wrap_pinned(tx, init), [made, *args], kwargs)
+    tx.stack.pop()
+    return result
 
 
 def initialise_payload(tx: Any, obj: ObjectVariable, args: Args, kwargs: Kwargs) -> None:

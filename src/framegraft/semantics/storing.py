@@ -49,7 +49,7 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if issubclass(type(obj.value), type):
         setter = lookup.mro_lookup(tx, obj.cls, "__setattr__")
         if isinstance(setter, types.FunctionType):
-            calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
+            calls.ask(tx, obj, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], answers=False)
         elif setter is type.__setattr__:
             class_writes.set_class_attr(tx, obj, name, value)
         else:
@@ -67,7 +67,7 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
     if isinstance(setter, types.FunctionType):
         quick = MODULE_SETATTR.get(setter)
         if quick is None or not quick(tx, obj, name, value):
-            calls.call(tx, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], {})
+            calls.ask(tx, obj, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], answers=False)
         return
     if setter is not object.__setattr__ and not _keeps_generic(obj.cls):
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
@@ -109,7 +109,7 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
         fset = lookup.accessor(on_class, "fset")  # type: ignore[arg-type]
         if fset is None:
             raise GraphBreak("raised_exception", f"property {name} has no setter")
-        calls.call(tx, wrap_pinned(tx, fset), [obj, value], {})
+        calls.ask(tx, obj, wrap_pinned(tx, fset), [obj, value], answers=False)
         return
     if isinstance(on_class, types.MemberDescriptorType) and on_class.__objclass__.__flags__ & lookup.HEAP_TYPE:
         store_attr(tx, obj, name, value)
@@ -118,7 +118,7 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
         setter = lookup.mro_lookup(tx, type(on_class), "__set__")
         if isinstance(setter, types.FunctionType):
             descriptor = class_attributes.class_value(tx, obj.cls, name, on_class)
-            calls.call(tx, wrap_pinned(tx, setter), [descriptor, obj, value], {})
+            calls.ask(tx, obj, wrap_pinned(tx, setter), [descriptor, obj, value], answers=False)
             return
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}")
     if on_class is not MISSING and lookup.mro_lookup(tx, type(on_class), "__delete__") is not MISSING:
