@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import sys
+import warnings
 import weakref
 
 import pytest
@@ -510,3 +511,88 @@ def test_nothing_is_left():
     gc.collect()
     assert known() is None
     assert {name for name in globals() if name.startswith("__")} == before
+
+
+def asks_who(x):
+    y = x + 1
+    found = names(6), seen_lines(6)
+    return y * 2, found
+
+
+@unseen
+def seen_lines(depth):
+    frame, found = sys._getframe(1), []
+    while frame is not None and len(found) < depth:
+        if frame.f_code.co_filename == __file__:
+            found.append((frame.f_code.co_name, frame.f_lineno, frame.f_globals["__name__"]))
+        frame = frame.f_back
+    return found if sys.version_info >= (3, 11) else None
+
+
+def passes_on(x):
+    return asks_who(x)
+
+
+def does_more(x):
+    y, found = passes_on(x * 2)
+    return y + 1, found
+
+
+@differential(graphs=2)
+def test_all_callers_are_seen(x):
+    return does_more(x), x * 2
+
+
+@unseen
+def warns(level):
+    warnings.warn("told", stacklevel=level)
+    return level
+
+
+def warned_of(x, level):
+    y = x + 1
+    return y * warns(level)
+
+
+def hands_on(x, level):
+    return warned_of(x, level) + 1
+
+
+@differential(lambda: (torch.ones(3), 2))
+def test_the_line_that_is_warned_of(x, level):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        y = hands_on(x, level) + hands_on(x, level + 1) + hands_on(x, level + 2)
+    return y, [(w.filename == __file__, w.lineno) for w in told]
+
+
+def fails_below(x, n):
+    y = x + 1
+    outside(n)
+    return y * 2
+
+
+def hands_on_what_fails(x, n):
+    return fails_below(x, n)
+
+
+def catches(x, n):
+    try:
+        return hands_on_what_fails(x, n) + 1
+    except KeyError as error:
+        return x + 3, passed(error.__traceback__)
+
+
+@unseen
+def passed(trace):
+    found = []
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == __file__:
+            found.append((trace.tb_frame.f_code.co_name, trace.tb_lineno))
+        trace = trace.tb_next
+    return found
+
+
+@differential(lambda: (torch.ones(3), -1))
+def test_the_traceback_in_a_handler(x, n):
+    return catches(x * 2, n)

@@ -50,6 +50,7 @@ class Segment:
         self.caught: list[Caught] = []  # handlers
         self.unseen: list[Instruction] = []  # calls of resume functions that are the rest of this very frame
         self.resumed: dict[str, int] = {}  # name of each resume function -> level of its frame
+        self.between: set[str] = set()  # names of functions through which some of them are called, for the frames between
 
     def is_held(self, frame: Any) -> bool:
         """Whether the traceback of an exception that the frame has caught may hold it, and the program's variables with it."""
@@ -84,7 +85,7 @@ class Segment:
         callers = [(Function.of(frame.code), frame.line()) for frame in self.frames[1:]]
         plan = self.rescue[1] if self.rescue is not None else None
         anew = plan.code if isinstance(plan, rescue.Plan) else None
-        made = Passages(Function.of(self.root.code), self.graph_name, self.resumed, callers, anew)
+        made = Passages(Function.of(self.root.code), self.graph_name, self.resumed, self.between, callers, anew)
         for caught in self.caught:
             caught.passages = made
         return made

@@ -12,10 +12,10 @@ from ..bytecode.flow import stack_effect
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..interp.frame import CALLS_REST
 from ..model.source import instr
-from ..model.value import VariableTracker
+from ..model.value import BuiltinMethodVariable, TensorVariable, VariableTracker, looked_at
 from .output import Segment
 from .resume import CELL, REST, Callee, ResumePoint, in_order, resume_code
-from .step import Step, is_step
+from .step import Caller, Step, is_step
 from .tracebacks import Caught
 
 
@@ -87,12 +87,24 @@ class Rests(Segment):
         cg.op("POP_TOP")
         name = self.make_resume(rest.code, inst.offset, rest.globals_of.real, part.level + 1)
         self.resumed[name] = part.level + 1
+        between = self._load_callers(part.level + 1, count)
         cg.op("LOAD_GLOBAL", name)
         for given in passed:
             cg.op("LOAD_FAST", given)
         self._delete(passed)
-        cg.call(count)
+        cg.call(between + count)
         return cg.out[-1]
+
+    def _load_callers(self, level: int, count: int) -> int:
+        """In front of a function that runs as the frame ``level`` calls below this one: what calls it with its ``count`` arguments, by way
+        of frames that stand for those between. Gives the number of these."""
+        frames = self.frames[1:level]
+        names = [self.make_step(Caller(frame.code, frame.inst, len(frames) - i + count), frame.scope.real)
+                 for i, frame in enumerate(frames)]
+        self.between.update(names)
+        for name in names:
+            self.cg.op("LOAD_GLOBAL", name)
+        return len(names)
 
     def _take(self, names: list[str]) -> None:
         """The top of the stack into variables, of which the last gets what lies uppermost."""
@@ -111,13 +123,14 @@ class Rests(Segment):
         self._take(operands)
         name = self.make_step(step, frame.scope.real)
         self.resumed[name] = part.level
+        between = 0 if _sees_no_frames(frame, inst) else self._load_callers(part.level, step.takes + len(step.names))
         cg.op("LOAD_GLOBAL", name)
         for operand in operands:
             cg.op("LOAD_FAST", operand)
         self._delete(operands)
         for local in step.names:
             cg.op("LOAD_FAST", part.prefix + local)
-        cg.call(step.takes + len(step.names))
+        cg.call(between + step.takes + len(step.names))
         call = cg.out[-1]
         if not step.gives:
             cg.op("POP_TOP")
@@ -259,6 +272,7 @@ class Rests(Segment):
     def _load_resume(self, part: Part, point: ResumePoint) -> None:
         name = self.make_resume(resume_code(point), point.offset, part.frame.scope.real, part.level)
         self.resumed[name] = part.level
+        self._load_callers(part.level, len(point.arguments))
         self.cg.op("LOAD_GLOBAL", name)
 
     def _load_passed(self, part: Part, point: ResumePoint, stack: list[str], lasti: int | None = None) -> list[str]:
@@ -281,10 +295,16 @@ class Rests(Segment):
         if point.is_held:
             for op, arg in (("BUILD_LIST", 0), ("STORE_FAST", REST), ("LOAD_FAST", REST)):
                 cg.op(op, arg)
-        cg.call(len(point.arguments))
+        cg.call(max(part.level - 1, 0) + len(point.arguments))
         if part.level == 0:
             self.unseen.append(cg.out[-1])
         return cg.out[-1]
+
+
+def _sees_no_frames(frame: Any, inst: Instruction) -> bool:
+    """Whether the instruction calls a method of a tensor, which runs no code of Python."""
+    fn = looked_at(frame.stack[-1 - inst.arg[0] - len(inst.arg[1])]) if inst.op == "CALL" else None
+    return isinstance(fn, BuiltinMethodVariable) and isinstance(looked_at(fn.obj), TensorVariable)
 
 
 def following(frame: Any, inst: Instruction) -> Instruction:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import weakref
+from collections.abc import Callable
 from types import CodeType
 
 from .. import _native
@@ -31,8 +32,46 @@ def is_step(code: CodeType, inst: Instruction) -> bool:
     return body_of(origin_of(code))[inst.place].op == inst.op  # ``super()`` is more than one there
 
 
+def _kept(key: tuple, build: Callable[[], CodeType]) -> CodeType:
+    """The code under ``key`` while somebody uses it."""
+    found = _CODES.get(key)
+    if found is None:
+        found = _CODES[key] = build()
+        _native.set_skip(found, True)
+    return found
+
+
+class Caller:
+    """The code of a frame between: it calls its first argument with the others, at the line where the frame had called the next one.
+
+    Who walks the stack from there sees the frame, with its name, file, line and globals.
+    """
+
+    prefix = "__through_"
+
+    def __init__(self, code: CodeType, inst: Instruction, count: int) -> None:
+        """``count``: of the arguments."""
+        self.code = origin_of(code)
+        self.inst = inst
+        self.offset = inst.offset
+        self.count = count
+
+    def build(self) -> CodeType:
+        return _kept((id(self.code), self.inst.positions, self.count), self._build)
+
+    def _build(self) -> CodeType:
+        names = [f"{STACK}{i}" for i in range(self.count)]
+        run = [*(inst for name in names for inst in moved(name)), instr("CALL", (self.count - 1, ())), instr("RETURN_VALUE")]
+        for inst in run:
+            inst.positions = self.inst.positions
+        made = encode_rest(self.code, [], run, self.inst, f"<call in {self.code.co_name}>", names, [])[0]
+        return made.replace(co_consts=(*made.co_consts, self.code))
+
+
 class Step:
     """The code for one instruction, with the variables of its frame that are ``bound``."""
+
+    prefix = "__step_at_"
 
     def __init__(self, code: CodeType, inst: Instruction, bound: set[str], cells: list[str]) -> None:
         self.code = origin_of(code)
@@ -45,12 +84,7 @@ class Step:
         self.names = [CELL + name for name in cells] + in_order(live_at(code, inst) & bound, self.code)
 
     def build(self) -> CodeType:
-        key = (id(self.code), self.inst.place, tuple(self.names))
-        found = _CODES.get(key)
-        if found is None:
-            found = _CODES[key] = self._build()
-            _native.set_skip(found, True)
-        return found
+        return _kept((id(self.code), self.inst.place, tuple(self.names)), self._build)
 
     def _build(self) -> CodeType:
         operands = [f"{STACK}{i}" for i in range(self.takes)]

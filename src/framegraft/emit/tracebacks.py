@@ -74,19 +74,21 @@ class Passages:
     """Where errors can come from in one transformed code.
 
     ``resumed``: the resume functions that it calls, and how many calls below this frame theirs were. ``callers``: of the frames
-    between, outermost first, the places where they had called the next one.
+    between, outermost first, the places where they had called the next one. ``between``: functions that stand for these; what is called
+    through them leaves the entries itself.
     ``anew``: the frame as it was written, which runs where the graph fails.
     """
 
-    def __init__(self, function: Function, graph_name: str, resumed: dict[str, int],
+    def __init__(self, function: Function, graph_name: str, resumed: dict[str, int], between: set[str],
                  callers: list[tuple[Function, int]], anew: CodeType | None) -> None:
         self.function = function
         self.graph_name = graph_name
         self.resumed = resumed
         self.rests = [name for name, level in resumed.items() if level == 0]  # of this very frame, which is seen once
+        self.between = between
         self.callers = callers
         self.anew = anew
-        self._calls: dict[int, tuple[CodeType, list[int], list[int | None]]] = {}
+        self._calls: dict[int, tuple[CodeType, list[int], list[tuple[int | None, bool]]]] = {}
 
     def mend(self, error: BaseException, ran: CodeType | None) -> None:
         """Put the error's traceback right. ``ran``: the transformed code that it has left; None where only the graph was called."""
@@ -108,7 +110,7 @@ class Passages:
         if own is not None and trace is not None and self.function.is_of(trace.tb_frame.f_code) and _raises_again(ran, own.tb_lasti):
             error.__traceback__ = trace  # from the line that it came from first
             return
-        came_from = GRAPH if ran is None else None if own is None else self._call_at(ran, own.tb_lasti)
+        came_from, known = (GRAPH, False) if ran is None else (None, False) if own is None else self._call_at(ran, own.tb_lasti)
         if trace is None or came_from is None:
             error.__traceback__ = own or trace  # an instruction of the program; others have raised the error again
         elif came_from == GRAPH:
@@ -116,7 +118,8 @@ class Passages:
         elif came_from == 0 and self.function.is_of(trace.tb_frame.f_code):
             error.__traceback__ = trace
         elif own is not None:
-            between = [(function.frame(line), line) for function, line in self.callers[: max(came_from - 1, 0)]]
+            callers = [] if known else self.callers[: max(came_from - 1, 0)]
+            between = [(function.frame(line), line) for function, line in callers]
             error.__traceback__ = chained([(own.tb_frame, own.tb_lineno), *between], trace)
 
     def caught(self, error: BaseException, level: int) -> None:
@@ -124,11 +127,15 @@ class Passages:
         own = error.__traceback__
         if own is None or own.tb_next is None or own.tb_frame.f_code.co_filename != self.function.filename:
             return
-        came_from = self._call_at(own.tb_frame.f_code, own.tb_lasti)
+        came_from, known = self._call_at(own.tb_frame.f_code, own.tb_lasti)
         if came_from is not None and came_from > 0:
-            between = [(function.frame(line), line) for function, line in self.callers[max(level - 1, 0) : came_from - 1]]
+            trace: TracebackType | None = own.tb_next
+            callers = [] if known else self.callers[max(level - 1, 0) : came_from - 1]
+            for _ in range(level - 1 if known else 0):
+                trace = trace.tb_next if trace is not None else None
+            between = [(function.frame(line), line) for function, line in callers]
             places = between if level else [(own.tb_frame, own.tb_lineno), *between]
-            error.__traceback__ = chained(places, own.tb_next)
+            error.__traceback__ = chained(places, trace)
 
     def _out_of_graph(self, own: TracebackType | None, trace: TracebackType) -> TracebackType:
         lines = _lines(trace)
@@ -138,27 +145,31 @@ class Passages:
         inner = [(Function(file, name, name, line).frame(line), line) for file, line, name in lines[1:]] if known else []
         return chained([(frame, line), *inner], trace)
 
-    def _call_at(self, ran: CodeType, offset: int) -> int | None:
-        """What the instruction calls: GRAPH; or a resume function, by its level in ``resumed``; None: anything else."""
+    def _call_at(self, ran: CodeType, offset: int) -> tuple[int | None, bool]:
+        """What the instruction calls: GRAPH; or a resume function, by its level in ``resumed``; None: anything else. And whether it is
+        called through functions that stand for the frames between."""
         found = self._calls.get(id(ran))
         if found is None:
             found = self._calls[id(ran)] = (ran, *self._find_calls(ran))
         _, offsets, calls = found
         at = bisect_right(offsets, offset) - 1
-        return calls[at] if at >= 0 else None
+        return calls[at] if at >= 0 else (None, False)
 
-    def _find_calls(self, ran: CodeType) -> tuple[list[int], list[int | None]]:
-        found: list[tuple[int, int | None]] = []
+    def _find_calls(self, ran: CodeType) -> tuple[list[int], list[tuple[int | None, bool]]]:
+        found: list[tuple[int, tuple[int | None, bool]]] = []
         loaded: int | None = None
+        between = False
         for inst in decode(ran):  # as it was emitted, which is not how it lies
             if inst.op == "LOAD_GLOBAL" and inst.arg == self.graph_name:
                 loaded = GRAPH
             elif inst.op == "LOAD_GLOBAL" and inst.arg in self.resumed:
                 loaded = self.resumed[inst.arg]
+            elif inst.op == "LOAD_GLOBAL" and inst.arg in self.between:
+                between = True
             if inst.offset >= 0:
-                found.append((inst.offset, loaded if inst.op == "CALL" else None))
+                found.append((inst.offset, (loaded, between) if inst.op == "CALL" else (None, False)))
             if inst.op == "CALL":
-                loaded = None
+                loaded, between = None, False
         found.sort(key=operator.itemgetter(0))
         return [offset for offset, _ in found], [call for _, call in found]
 

@@ -94,7 +94,7 @@ def _does_nothing(code: types.CodeType) -> bool:
 
 
 @functools.lru_cache(256)
-def returns_only(code: types.CodeType, *values: None | bool) -> bool:
+def returns_only(code: types.CodeType, *values: bool | None) -> bool:
     """Whether each ``return`` of a function gives one of these."""
     if code.co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
         return False

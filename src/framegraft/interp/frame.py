@@ -13,7 +13,19 @@ from typing import Any
 from ..bytecode.decode import decode
 from ..bytecode.ir import Instruction
 from ..errors import GraphBreak, Place, UserRaise
-from ..model.value import MISSING, CellVariable, ExceptionVariable, LazyVariable, VariableTracker, constant
+from ..model.value import (
+    MISSING,
+    BuiltinMethodVariable,
+    CellVariable,
+    ConstantVariable,
+    ExceptionVariable,
+    LazyVariable,
+    MethodVariable,
+    TensorVariable,
+    VariableTracker,
+    constant,
+    looked_at,
+)
 from .letting_go import let_go
 from .state import GlobalScope, TraceState, realize, set_context
 
@@ -77,6 +89,8 @@ class InstructionTranslator:
         self.begun = state.steps
         # Whether a break may interrupt the frame here: each caller only waits for the value of a call.
         self.breakable = False
+        self.operands: list[VariableTracker] = []  # of the last CALL
+        self.marks: tuple = ()  # what the trace had done when that began
         self.asked: Any = None  # the object of which the current instruction asks a method by itself (``__setitem__``)
         self.drops = False  # what the function returns that it waits for is not what the instruction leaves
         self.has_caught = False  # an exception, whose traceback may hold the frame as long as anybody holds the exception
@@ -108,6 +122,18 @@ class InstructionTranslator:
         items = self.stack[-n:]
         del self.stack[-n:]
         return items
+
+    def takes_back(self) -> bool:
+        """Whether the current instruction is a call that was refused before anything was done or observed, of what cannot change, with such
+        arguments. They are on the stack again then."""
+        if self.inst.op != "CALL" or self.inst.place < 0 or self.marks != self.state.marks():
+            return False
+        fn, *args = self.operands
+        given = [fn.obj, *args] if isinstance(fn, (MethodVariable, BuiltinMethodVariable)) else args
+        if not all(isinstance(looked_at(value), (TensorVariable, ConstantVariable)) for value in given):
+            return False
+        self.stack += self.operands
+        return True
 
     # -- the loop
 

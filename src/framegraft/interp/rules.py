@@ -216,6 +216,7 @@ def call(tx: Tx, inst: Instruction) -> None:
     npos, names = inst.arg
     values = tx.popn(npos + len(names))
     fn = tx.pop()
+    tx.operands, tx.marks = [fn, *values], tx.state.marks()
     kwargs = dict(zip(names, values[npos:], strict=True)) if names else {}
     tx.state.waiting, tx.drops = tx.breakable, False
     tx.stack.append(core.call(tx, fn, values[:npos], kwargs))

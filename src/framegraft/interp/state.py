@@ -142,6 +142,10 @@ class TraceState:
             raise self._idle()
         self.next_check = min(self.max_steps, self.grew_at + self.max_idle)
 
+    def marks(self) -> tuple:
+        """What tells whether the trace has observed or done anything since."""
+        return self.steps, self.dirty, self.graph.call_count, self.guards.count(), len(self.generators)
+
     def _idle(self) -> GraphBreak:
         """A long loop over plain Python. It runs in eager mode, with as little around it as can be.
 

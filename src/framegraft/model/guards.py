@@ -182,6 +182,10 @@ class GuardSet:
         self.made: dict[int, Any] = {}  # objects that the trace made: nobody else can change one that does not leave it
         self.where: Any = lambda: ""
 
+    def count(self) -> int:
+        """Of what was added in all."""
+        return len(self._seen)
+
     def add(self, source: Source, check: str, payload: Any = None, cause: str | None = None) -> None:
         key = (source, check, payload_key(payload))
         if key in self._seen:

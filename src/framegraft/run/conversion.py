@@ -24,7 +24,7 @@ from ..emit.effects import changed_objects
 from ..emit.interrupted import Interrupted
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
-from ..emit.step import Step
+from ..emit.step import Caller, Step
 from ..errors import BackendCompilerFailed, Covered, FrameChanged, GraphBreak, NotYet, Restart, Unsupported, UserRaise
 from ..interp import frame as frames
 from ..interp.state import TraceState, recursion_room
@@ -44,7 +44,7 @@ from ..tensor.symbolic import plain_number
 from . import logs, records
 from .checks import CheckFunction, EntryInfo
 from .later import LaterCode
-from .names import STEP, InstalledName, Numbering
+from .names import InstalledName, Numbering
 from .search import Search
 
 _pins = itertools.count(1)
@@ -261,9 +261,18 @@ class Conversion:
             raise Unsupported.from_break(broken) from None
         if broken.reason == "skipped_frame":
             raise broken
-        if broken not in self.planned.values() and broken.reason != "forced_break":
+        if broken not in self.planned.values() and broken.reason != "forced_break" and not self._refused(state, traced[-1], broken):
             return self._plan(self._outside(interrupted) if isinstance(broken, Covered) else interrupted, broken)
         return self._unsafe(state) or self._emit(state, interrupted, broken, Interrupted.finish_break)
+
+    def _refused(self, state: TraceState, frame: frames.InstructionTranslator, broken: GraphBreak) -> bool:
+        """Whether the trace ends where it would end if it had known of the break."""
+        if broken.at or isinstance(broken, Covered) or self.search is not None or state.graph.symbols is not None:
+            return False
+        if not frame.breakable or not frame.takes_back():
+            return False
+        self.planned = {**self.planned, frame.at: broken}
+        return True
 
     def _outside(self, interrupted: list) -> list:
         """The frames, without those that the innermost of them to wait for a rest inside of a block waits for: what fails there reaches
@@ -399,8 +408,8 @@ class Conversion:
     def _make_rest(self, code: types.CodeType, offset: int, scope: dict[str, Any], around: dict[str, Any]) -> InstalledName:
         return self._named(f"{RESUME}{offset}", code, scope, around)
 
-    def _make_step(self, step: Step, scope: dict[str, Any]) -> str:
-        return self._used(self._named(f"{STEP}{step.offset}", step.build(), scope, self.fn.__globals__))
+    def _make_step(self, step: Step | Caller, scope: dict[str, Any]) -> str:
+        return self._used(self._named(f"{step.prefix}{step.offset}", step.build(), scope, self.fn.__globals__))
 
     def _used(self, installed: InstalledName) -> str:
         self.installed.append(installed)

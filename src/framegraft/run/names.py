@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-STEP = "__step_at_"  # begins the names of functions that run the one instruction that broke the graph
-
 
 class Numbering:
     """The number in the next name of a graph or resume function. A name that running code still uses is left out."""

@@ -26,8 +26,9 @@ from torch._logging._internal import trace_log
 from .. import _native, events
 from ..bytecode.encode import in_order
 from ..emit.resume import origin_of
+from ..emit.step import Caller, Step
 from ..run import records
-from ..run.names import STEP, InstalledName
+from ..run.names import InstalledName
 from . import sources
 from .details import Break, Collector
 from .frames import record_event
@@ -149,7 +150,9 @@ def title(capture: records.Capture) -> str:
 
 
 def _part(name: str, function: Any) -> str:
-    what = "The instruction that broke the graph, in" if name.startswith(STEP) else "What is left of"
+    if name.startswith(Caller.prefix):
+        return f"The call that waits in {function.__code__.co_name}, for those who walk the stack. Made for"
+    what = "The instruction that broke the graph, in" if name.startswith(Step.prefix) else "What is left of"
     return f"{what} {function.__code__.co_name} after the break. Made for"
 
 
@@ -170,7 +173,7 @@ def resume_functions(code: Any) -> list[tuple[str, Any]]:
         if isinstance(const, InstalledName):
             if isinstance(const.obj, _native.CompiledFunction):
                 found += [(const.name, const.obj.fn), *resume_functions(const.obj.fn.__code__)]
-            elif const.name.startswith(STEP):
+            elif const.name.startswith((Step.prefix, Caller.prefix)):
                 found.append((const.name, const.obj))
     return found
 
