@@ -121,6 +121,9 @@ class Noting:
 class Attributes:
     described = Descriptor()
 
+    def __init__(self):
+        self.last = None
+
     @property
     def computed(self):
         return self.last
