@@ -40,19 +40,23 @@ def test_a_tensor_that_is_an_argument_and_a_global(x):
     return OfGlobals.apply(FACTOR * x), OfGlobals.apply(WEIGHT)
 
 
+GIVEN = []
+
+
 class Returning(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        return x * 2, FACTOR
+        return x * 2, GIVEN[0]
 
     @staticmethod
     def backward(ctx, grad, _):
         return grad * 2
 
 
-@differential(leaf)
-def test_a_global_that_is_returned(x):
-    return Returning.apply(x)[0]
+@differential(lambda: (*leaf(), torch.ones(3)))
+def test_a_tensor_that_is_returned(x, given):
+    GIVEN[:] = [given]
+    return Returning.apply(x)
 
 
 class Layer(torch.nn.Module):
