@@ -37,6 +37,19 @@ def test_hook_with_values_from_around(x, y):
 
 @differential(results, graphs=1)
 def test_hooks_on_what_is_no_leaf(x, y):
+    x.register_hook(functools.partial(torch.mul, other=y))
+    return x * y
+
+
+@differential(results, graphs=1)
+def test_hooks_on_what_was_written_to_before(x, y):
+    x.mul_(3)
+    x.register_hook(lambda grad: grad * y)
+    return x * y
+
+
+@differential(results)
+def test_hooks_of_other_kinds_on_what_was_written_to_before(x, y):
     x.mul_(3)
     x.register_hook(functools.partial(torch.mul, other=y))
     return x * y

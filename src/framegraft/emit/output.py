@@ -144,6 +144,8 @@ class Segment:
         for effect in effects:
             uses.extend(effect.values)
         outputs = _graph_values(uses, state.graph.symbols)
+        if any(isinstance(t, TensorVariable) and state.graph.is_late(t.fake) for t in outputs):
+            raise Unreconstructible("a view whose base was written to with a gradient since")
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
                 return True

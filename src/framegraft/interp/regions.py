@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..bytecode.flow import live_locals
-from ..model.value import VariableTracker
+from ..model.value import MISSING, VariableTracker
 from .frame import InstructionTranslator
 
 
@@ -30,7 +30,8 @@ def known_trackers(state: Any) -> dict[int, VariableTracker]:
 
 def needed_trackers(state: Any) -> dict[int, VariableTracker]:
     """The same without what only variables hold that nothing will read any more."""
-    roots: list[Any] = [*state.by_id.values(), *state.mutated.values(), *state.generators, *state.exceptions]
+    changed = [t for t in state.mutated.values() if t.source is not None or getattr(t, "value", None) is not MISSING]  # not born here
+    roots: list[Any] = [*state.by_id.values(), *changed, *state.generators, *state.exceptions]
     roots += [scope.stores for scope in state.scopes.values()]
     for frame in state.frames:
         live = _read_later(frame)

@@ -69,6 +69,8 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
             return _compare_sequences(tx, fn, a.items, b.items)
         if type(a) is type(b) and isinstance(a, (MethodVariable, BuiltinMethodVariable)):
             return constant(_same_methods(tx, a, b) == (fn is operator.eq))
+        if _is_union(a) and _is_union(b):
+            return constant(fn(a.value, b.value))  # type: ignore[attr-defined]
     swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type())
     for left, right, method in ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored)):
         result = slot_result(tx, left, method, right)
@@ -82,6 +84,12 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
         return constant(identical(tx, a, b) == (fn is operator.eq))
     text = f"'{sign}' not supported between instances of '{type_name(a.python_type())}' and '{type_name(b.python_type())}'"
     raise UserRaise(user_error(TypeError, text))
+
+
+def _is_union(tracker: VariableTracker) -> bool:
+    """A union of classes that compare by identity, ``int | None``."""
+    value = getattr(tracker, "value", None)
+    return type(value) is types.UnionType and all(type(part) is type for part in value.__args__)
 
 
 def _contents(tx: Any, tracker: VariableTracker) -> VariableTracker:

@@ -12,6 +12,7 @@ from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, handles, settled, specialised
+from ..model.source import Source
 from ..model.value import (
     MISSING,
     NONE,
@@ -346,7 +347,15 @@ def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")
         if isinstance(method, types.FunctionType):
             return _checked_hash(calls.call(tx, attributes.special_method(tx, args[0], "__hash__"), [], {}), tx)  # type: ignore[arg-type]
+        if method is object.__hash__ and _stays(args[0]):
+            tx.state.guards.pin(args[0].source or Source("CONST", args[0].value), args[0].value)
+            return constant(object.__hash__(args[0].value))
     raise GraphBreak("introspection", "hash() of an object")
+
+
+def _stays(obj: ObjectVariable) -> bool:
+    """Whether an object is not made by the trace, and is no parameter, which may be another one in each call."""
+    return obj.value is not MISSING and (obj.source is None or obj.source.base is not None or issubclass(type(obj.value), type))
 
 
 def _checked_hash(told: VariableTracker, tx: Any) -> VariableTracker:

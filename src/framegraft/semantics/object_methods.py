@@ -70,6 +70,14 @@ def object_setattr(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
     return NONE
 
 
+@method(ObjectVariable, "__delattr__")
+def object_delattr(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> VariableTracker | None:
+    if isinstance(obj, ExceptionVariable) or issubclass(type(obj.value), (type, types.ModuleType, types.FunctionType)):
+        return None
+    storing.generic_del_attr(tx, obj, core.attribute_name(args[0]))
+    return NONE
+
+
 @method(VariableTracker, "__getattribute__")
 def object_getattribute(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     name = core.attribute_name(args[0])

@@ -197,10 +197,18 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
         class_writes.del_class_attr(tx, obj, name)
         return
     deleter = lookup.mro_lookup(tx, obj.cls, "__delattr__")
-    on_class = lookup.mro_lookup(tx, obj.cls, name)
-    if deleter is object.__delattr__ and on_class is not MISSING and _call_deleter(tx, obj, name, on_class):
+    if isinstance(deleter, types.FunctionType):
+        calls.call(tx, wrap_pinned(tx, deleter), [obj, constant(name)], {})
         return
-    if isinstance(deleter, types.FunctionType) or (on_class is not MISSING and hasattr(type(on_class), "__set__")):
+    generic_del_attr(tx, obj, name)
+
+
+def generic_del_attr(tx: Any, obj: ObjectVariable, name: str) -> None:
+    """object.__delattr__."""
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
+    if on_class is not MISSING and _call_deleter(tx, obj, name, on_class):
+        return
+    if on_class is not MISSING and hasattr(type(on_class), "__set__"):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")
     if instances.instance_dict_attr(tx, obj, name) is MISSING:
         if has_instance_dict(obj):

@@ -19,7 +19,6 @@ from typing import Any
 import torch
 
 from ..errors import GraphBreak
-from ..interp.regions import needed_trackers
 from ..interp.state import realize
 from ..model.source import Source
 from ..model.value import (
@@ -38,7 +37,6 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from . import steady
 from .running import run_node
 
 _AS_THEY_ARE = (types.FunctionType, types.BuiltinFunctionType, type)
@@ -72,7 +70,6 @@ class FunctionArguments:
         self.places = [i for i, a in enumerate(inputs) if self.is_made(a)]
         self.others = [a for i, a in enumerate(inputs) if i not in self.places]
         self.recipes = [self.recipe(inputs[i]) for i in self.places]
-        self.needed = needed_trackers(tx.state) if self.copies else {}
 
     def is_made(self, tracker: VariableTracker) -> bool:
         """Whether FX would hand over something else, or nothing at all, where it is an argument of the node."""
@@ -104,14 +101,6 @@ class FunctionArguments:
         call.__name__ = call.__qualname__ = getattr(fn, "__name__", "call")
         return call
 
-    def check_kept(self, kept: dict[int, VariableTracker]) -> None:
-        """Break where ``forward`` keeps a copy that differs from the original, or will."""
-        for fn in self.copies.values():
-            if id(fn) in kept and (id(fn) in self.needed or not isinstance(fn, FunctionVariable)):
-                raise _refusal("that is kept for the backward pass, and held elsewhere, too,")
-            if id(fn) in kept and isinstance(fn, FunctionVariable) and not steady.holds_what_stays(self.tx, fn):
-                raise _refusal("that is kept for the backward pass, and whose variables may change before,")
-
     def recipe(self, tracker: VariableTracker) -> Recipe:
         tracker = realize(tracker, self.tx.state)
         if type(tracker) is ConstantVariable:
@@ -132,7 +121,7 @@ class FunctionArguments:
             return self.copy(tracker)
         if _is_function(tracker):
             return self.from_outside(tracker)
-        raise _refusal(f"with a {tracker.python_type().__name__} in a variable around it")
+        raise refusal(f"with a {tracker.python_type().__name__} in a variable around it")
 
     def sequence(self, tracker: VariableTracker, cls: Any, items: list[VariableTracker]) -> Recipe:
         recipes = [self.recipe(item) for item in items]
@@ -146,12 +135,12 @@ class FunctionArguments:
     def from_outside(self, fn: Any) -> Recipe:
         value, guards = fn.value, self.tx.state.guards
         if id(value) in self.tx.state.stand_ins:
-            raise _refusal("of a class made in the trace, or such a class,")
+            raise refusal("of a class made in the trace, or such a class,")
         if fn.source is None or fn.source.root().access not in ("ARG", "CELLOBJ") or type(value) is not types.FunctionType:
             guards.pin(fn.source or Source("CONST", value), value)
             return lambda values, made: value
         if not _Likewise(value)(value):  # maybe another one in each call
-            raise _refusal("that is a parameter, and has defaults or attributes,")
+            raise refusal("that is a parameter, and has defaults or attributes,")
         guards.add(fn.source, "TYPE", types.FunctionType)
         guards.add(fn.source.child("FCODE"), "ID", value.__code__)
         guards.add(fn.source, "PY", _Likewise(value))
@@ -161,7 +150,7 @@ class FunctionArguments:
 
     def copy(self, fn: FunctionVariable) -> Recipe:
         if fn.defaults is not None or fn.kwdefaults is not None or fn.annotations is not None or fn.attrs:
-            raise _refusal("with defaults or attributes")
+            raise refusal("with defaults or attributes")
         scope = fn.globals_of.real
         return self.made_of(fn, fn.code, scope, (fn.name, fn.qualname, scope.get("__name__"), None), fn.closure)
 
@@ -214,5 +203,5 @@ def _holds_size(value: Any) -> bool:
     return type(value) is torch.Size or type(value) is tuple and any(map(_holds_size, value))
 
 
-def _refusal(what: str) -> GraphBreak:
+def refusal(what: str) -> GraphBreak:
     return GraphBreak("untraceable_call", f"a function {what} as an argument of autograd.Function.apply")

@@ -20,6 +20,7 @@ from ..model.value import (
     MISSING,
     NONE,
     DictVariable,
+    FunctionVariable,
     ListVariable,
     ObjectVariable,
     SymbolicVariable,
@@ -31,8 +32,8 @@ from ..model.value import (
 from ..native.private import FUNCTION_APPLY, function_apply
 from ..semantics import attributes, calls, lookup
 from ..semantics.wrapping import wrap_pinned
-from . import symbolic
-from .arguments import FunctionArguments
+from . import stand_ins, symbolic
+from .apply_objects import ApplyArguments, is_object
 from .reach import check_changes
 from .running import run_node
 
@@ -68,28 +69,45 @@ def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if not (isinstance(cls, type) and issubclass(cls, torch.autograd.Function)) or kwargs:
         raise GraphBreak("untraceable_call", "autograd.Function.apply with keywords or without a class")
     inputs = [realize(a, tx.state) for a in args[1:]]
-    given = FunctionArguments(tx, inputs)
+    needed = needed_trackers(tx.state) if any(isinstance(i, _HELD) for i in inputs) else {}
+    shared = _shared(tx.state, inputs, needed)
+    kept, around = _rehearse(tx, args[0], cls, inputs)
+    given = ApplyArguments(tx, inputs, needed, kept)
     check_changes(tx.state, f"{cls.__name__}.apply", [cls, *given.build([0] * len(given.values))])
-    shared = _shared(tx.state, inputs)
-    kept = _rehearse(tx, args[0], cls, inputs)
-    if any(id(value) in kept for value in shared):
+    if any(id(value) in kept and not given.is_very(value) for value in shared):
         raise GraphBreak("untraceable_call", f"a container that {cls.__name__}.forward keeps, and that is held elsewhere, too")
-    given.check_kept(kept)
-    return run_node(tx, "call_function", _target(cls, given), [*given.others, *given.values], {})
+    given.check_kept()
+    return run_node(tx, "call_function", _target(cls, given, around), [*given.others, *given.values, *around], {})
 
 
-def _target(cls: Any, given: FunctionArguments) -> Any:
-    """A plain function for the node: FX prints a bound ``apply`` as if it were torch's own. It puts the functions in their places."""
+def _target(cls: Any, given: ApplyArguments, around: list[TensorVariable]) -> Any:
+    """A plain function for the node: FX prints a bound ``apply`` as if it were torch's own. It puts the functions in their places.
+
+    ``around``: tensors that ``forward`` and ``backward`` find by themselves; the node's last arguments are what stands for them.
+    """
+    known = [id(tracker.value) for tracker in around]
 
     def apply(*args: Any) -> Any:
         return function_apply(cls, *args)  # ``cls.apply`` may be the program's, which has called torch's
 
     apply.__name__ = apply.__qualname__ = f"{cls.__name__}_apply"
-    return given.takes_back(apply)
+    if not known:
+        return given.takes_back(apply)
+
+    def apply_around(*args: Any) -> Any:
+        found = args[-len(known) :]
+        seen = cls if type(found[0]) in stand_ins.PLAIN else stand_ins.seeing(cls, dict(zip(known, found, strict=True)))
+        return given.takes_back(lambda *own: function_apply(seen, *own))(*args[: -len(known)])
+
+    apply_around.__name__ = apply_around.__qualname__ = apply.__name__
+    return apply_around
 
 
-def _shared(state: Any, inputs: list) -> list[VariableTracker]:
-    """Containers among the arguments that somebody else holds, too. The node hands over copies of them."""
+_HELD = (FunctionVariable, ListVariable, TupleVariable, DictVariable, ObjectVariable)  # what others may hold, too
+
+
+def _shared(state: Any, inputs: list, needed: dict[int, VariableTracker]) -> list[VariableTracker]:
+    """Containers and objects among the arguments that somebody else holds, too. The node hands over copies of them."""
     found, todo = [], list(inputs)
     while todo:
         value = realize(todo.pop(), state)
@@ -97,18 +115,17 @@ def _shared(state: Any, inputs: list) -> list[VariableTracker]:
             todo += value.items
         elif isinstance(value, DictVariable):
             todo += [item for _, item in value.items.values()]
-        if isinstance(value, (ListVariable, DictVariable)):
+        elif isinstance(value, ObjectVariable) and is_object(value):
+            todo += [*value.attrs.values(), *([] if value.namespace is None else [value.namespace])]
+        if isinstance(value, (ListVariable, DictVariable)) or is_object(value):
             if any(value is other for other in found):
                 raise GraphBreak("untraceable_call", "a container that is passed twice to autograd.Function.apply")
             found.append(value)
-    if not found:
-        return []
-    known = needed_trackers(state)
-    return [value for value in found if value.source is not None or id(value) in known]
+    return [value for value in found if value.source is not None or id(value) in needed]
 
 
-def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> dict[int, VariableTracker]:
-    """Trace ``forward``. Gives what it keeps for ``backward``, or returns."""
+def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> tuple[dict[int, VariableTracker], list[TensorVariable]]:
+    """Trace ``forward``. Gives what it keeps for ``backward``, or returns, and the tensors from outside that are no arguments."""
     state = tx.state
     graph = state.graph
     context = ObjectVariable(MISSING, Context)
@@ -136,9 +153,23 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> dict[int, Variabl
     made = [node for node in graph.graph.nodes if node not in before[3] and node.op != "placeholder"]
     if graph.symbols is not None:
         _fix_numbers(graph.symbols, made, inputs)
+    around = _around(graph, made, inputs, result)
     for node in reversed(made):
         graph.graph.erase_node(node)
-    return kept
+    return kept, around
+
+
+def _around(graph: Any, made: list, inputs: list, result: VariableTracker) -> list[TensorVariable]:
+    """Inputs of the graph that the operations of a rehearsal use, and that are not given."""
+    given = reachable(list(inputs))
+    used = {node for operation in made for node in operation.all_input_nodes}
+    found = [t for t in graph.inputs if isinstance(t, TensorVariable) and t.node in used and id(t) not in given]
+    returned = reachable([result])
+    for tensor in found:
+        plain = tensor.cls in stand_ins.PLAIN and (tensor.fake.is_leaf or not tensor.fake.requires_grad)
+        if not plain or id(tensor) in returned or graph.body is not None:
+            raise GraphBreak("untraceable_call", "an autograd.Function that uses a tensor from around it otherwise than as an operand")
+    return found
 
 
 def _fix_numbers(symbols: Any, made: list, inputs: list) -> None:

@@ -32,6 +32,7 @@ from ..model.value import ConstantVariable, VariableTracker
 from ..semantics import calls
 from . import steady
 from .reentrant import run_in_both_modes
+from .selective import run_selective
 
 _regions = itertools.count()
 # Keywords of checkpoint() itself; others go to the function. Those without effect on what is computed may have any value.
@@ -44,8 +45,10 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     reentrant = kwargs.pop("use_reentrant", None)
     if not args or not isinstance(reentrant, ConstantVariable) or type(reentrant.value) is not bool:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant other than True or False")
-    if "context_fn" in kwargs:
-        raise GraphBreak("untraceable_call", "torch.utils.checkpoint with a context_fn")
+    context_fn = kwargs.pop("context_fn", None)
+    if context_fn is not None and reentrant.value:
+        raise GraphBreak("untraceable_call", "torch.utils.checkpoint with a context_fn and use_reentrant=True")
+    settings = {name: kwargs[name].value for name in _HARMLESS if isinstance(kwargs.get(name), ConstantVariable)}
     same_numbers, given = kwargs.get("preserve_rng_state"), list(kwargs)
     for name in _HARMLESS:
         if not isinstance(kwargs.pop(name, None), (ConstantVariable, type(None))):
@@ -55,6 +58,9 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint of a function whose variables may change before it runs again")
     if reentrant.value and (kwargs or any(name not in _REENTRANT for name in given)):
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant=True and keywords for the function")
+    if context_fn is not None:
+        with _run_twice(tx.state, True):
+            return run_selective(tx, fn, args[1:], kwargs, settings, context_fn)
     graph = tx.state.graph.graph
     before = next(iter(reversed(graph.nodes)), None)
     with _run_twice(tx.state, same_numbers is None or bool(same_numbers.value)):

@@ -37,7 +37,7 @@ def _share(*traced: subgraphs.Traced) -> list[torch.fx.Node]:
     return nodes
 
 
-def _operator(tx: Any, name: str, op: Any, before: list, bodies: list, given: list[tuple], fake: Any) -> list[VariableTracker]:
+def operator(tx: Any, name: str, op: Any, before: list, bodies: list, given: list[tuple], fake: Any) -> list[VariableTracker]:
     """A node for ``op(*before, *bodies, *given)``: (node, fake) pairs, graphs, and tuples of pairs. Its results are tensors.
 
     ``fake`` is called in the operator's place on fake tensors.
@@ -91,7 +91,7 @@ def cond(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     modules = [t.module() for t in branches]
     given_tensors = [(t.node, t.fake) for t in leaves] + [_pair(n) for n in lifted]
     op = _known_in_capture(torch.ops.higher_order.cond)
-    results = _operator(tx, "cond", op, [(pred.node, pred.fake)], modules, [tuple(given_tensors)], op)
+    results = operator(tx, "cond", op, [(pred.node, pred.fake)], modules, [tuple(given_tensors)], op)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, specs[0]))
 
 
@@ -115,7 +115,7 @@ def while_loop(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "torch.while_loop of tensors that require gradients")
     if [running.metadata(t.fake) for t in leaves] != [running.metadata(t.fake) for t in body.outputs]:
         raise GraphBreak("untraceable_call", "torch.while_loop whose tensors change their shapes")
-    results = _operator(tx, "while_loop", torch.ops.higher_order.while_loop, [], modules, [carried, around], _as_carried)
+    results = operator(tx, "while_loop", torch.ops.higher_order.while_loop, [], modules, [carried, around], _as_carried)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, spec))
 
 
@@ -170,7 +170,7 @@ def map_(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     module = body.module()
     given = [tuple((t.node, t.fake) for t in leaves), tuple(_pair(n) for n in body.lifted)]
     op = _known_in_capture(torch.ops.higher_order.map_impl, _mapped)
-    return subgraphs.as_tracker(tx, pytree.tree_unflatten(_operator(tx, "map", op, [], [module], given, op), spec))
+    return subgraphs.as_tracker(tx, pytree.tree_unflatten(operator(tx, "map", op, [], [module], given, op), spec))
 
 
 def scan(tx: Any, args: list, kwargs: dict) -> VariableTracker:
@@ -212,7 +212,7 @@ def _scan_first(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     module = body.module()
     given = [tuple((t.node, t.fake) for t in group) for group in (carried, leaves)] + [tuple(_pair(n) for n in body.lifted)]
     op = _known_in_capture(torch.ops.higher_order.scan, _scanned)
-    return subgraphs.as_tracker(tx, pytree.tree_unflatten(_operator(tx, "scan", op, [], [module], given, op), spec))
+    return subgraphs.as_tracker(tx, pytree.tree_unflatten(operator(tx, "scan", op, [], [module], given, op), spec))
 
 
 _LATE: dict[str, dict[str, Any]] = {  # module -> the function in it -> its handler, or the function to trace in its place

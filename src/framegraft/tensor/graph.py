@@ -13,6 +13,7 @@ import torch
 import torch.fx
 from torch._dispatch.python import enable_python_dispatcher
 
+from .. import _native
 from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
@@ -65,6 +66,7 @@ class OutputGraph:
         self.levels = 0  # of forward mode that are open: forward_ad.py
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
+        self._gained: dict[int, Any] = {}  # id -> a fake base that has come to require a gradient, or one from outside
 
     @property
     def graph(self) -> torch.fx.Graph:
@@ -133,6 +135,8 @@ class OutputGraph:
 
     def add_input(self, value: torch.Tensor, source: Source, extents: Any = None) -> TensorVariable:
         """A placeholder for ``value``; ``example_value`` in its meta is the fake twin."""
+        if self._gained and id(_base_of(value)) in self._gained:
+            raise GraphBreak("fake_tensor_failure", "a tensor whose base or view was written to with a gradient before")
         fake = to_fake(self.mode, value, extents)
         if 0 in value.stride() and is_expanded(value):
             self.mode.expanded.add(fake.untyped_storage()._cdata)
@@ -181,6 +185,28 @@ class OutputGraph:
         if kwargs:
             node.kwargs = kwargs
         return node
+
+    def gain(self, fake: Any) -> bool:
+        """A write lets ``fake`` require a gradient, and with it all that is a view of the same base.
+
+        False where an input is such a view, and its fake is none: autograd would tell the program what the trace does not know.
+        """
+        base = _base_of(fake)
+        inputs = [t for t in self.inputs if isinstance(t, TensorVariable)]
+        gained = {id(b): b for b in (base, *(_base_of(t.value) for t in inputs if _base_of(t.fake) is base))}
+        self._gained.update(gained)
+        return all(_base_of(t.fake) is base for t in inputs if id(_base_of(t.value)) in gained)
+
+    def is_late(self, fake: Any) -> bool:
+        """Whether this is a view from before its base came to require a gradient, and nobody has looked at it since.
+
+        Autograd refuses to write to such a view. AOTAutograd makes it anew, from what the base has become.
+        """
+        return bool(self._gained) and id(_base_of(fake)) in self._gained and _native.grad_is_late(fake)
+
+    def is_changed(self, fake: Any) -> bool:
+        """Whether the graph may have written to this input, or to what shares its memory, so far."""
+        return self._touched([(f, version) for f, version in self._versions if f is fake])
 
     @staticmethod
     def _changed(versions: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
@@ -265,6 +291,12 @@ class OutputGraph:
                     first.prepend(tracker.node)
         self.graph.lint()
         return torch.fx.GraphModule(self.modules, self.graph)
+
+
+def _base_of(tensor: torch.Tensor) -> torch.Tensor:
+    with torch._C.DisableTorchFunctionSubclass():
+        base = tensor._base
+    return tensor if base is None else base
 
 
 def _requires_grad(tensor: torch.Tensor) -> bool:

@@ -107,7 +107,7 @@ def register(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variable
     state, graph = tx.state, tx.state.graph
     if len(args) != 1 or kwargs or graph.body is not None or state.pure:
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor from outside, or in a region of its own")
-    if obj.source is not None:
+    if obj.source is not None and not graph.is_changed(obj.fake):  # else what AOTAutograd differentiates has passed behind the graph
         return _register_later(tx, torch.Tensor.register_hook, obj, realize(args[0], state))
     if not obj.fake.requires_grad:
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor that requires no gradient")

@@ -42,12 +42,12 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
         return False
     value = realize(value, tx.state)
     if isinstance(value, TensorVariable) and issubclass(value.cls, torch.nn.Parameter):
-        raise GraphBreak("unsupported_mutation", f"a parameter set on a module: {name}")
+        return False
     if isinstance(value, ObjectVariable) and issubclass(value.cls, torch.nn.Module):
-        raise GraphBreak("unsupported_mutation", f"a submodule set on a module: {name}")
+        return False
     for table in ("_parameters", "_modules"):
         if instances.module_table_entry(tx, obj, table, name) is not None:
-            raise GraphBreak("unsupported_mutation", f"{name} replaced in {table}")
+            return False
     if isinstance(value, TensorVariable) and getattr(value.value, "_is_buffer", False) and not _keeps_persistence(tx, obj, name, value):
         raise GraphBreak("unsupported_mutation", f"a torch.nn.Buffer set on a module: {name}")
     if instances.module_table_entry(tx, obj, "_buffers", name) is not None:

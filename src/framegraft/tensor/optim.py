@@ -35,7 +35,7 @@ def get_grad(tx: Any, obj: TensorVariable) -> VariableTracker:
         if obj.fake.requires_grad and not obj.fake.is_leaf:
             raise GraphBreak("autograd_in_trace", "Tensor.grad of a tensor that is no leaf")
         return NONE  # made in the trace, and backward() breaks the graph
-    if not obj.value.is_leaf:
+    if not obj.value.is_leaf or not obj.fake.is_leaf:  # the latter may have been written to with a gradient
         raise GraphBreak("autograd_in_trace", "Tensor.grad of a tensor that is no leaf")
     return LazyVariable(obj.value.grad, obj.source.child("GRAD", "grad"))
 
@@ -43,8 +43,8 @@ def get_grad(tx: Any, obj: TensorVariable) -> VariableTracker:
 def set_grad(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
     """``tensor.grad = value``, for values that eager mode takes (torch/csrc/autograd/python_variable.cpp, THPVariable_set_grad)."""
     value = realize(value, tx.state)
-    if obj.source is None or obj.value is None or not obj.value.is_leaf:
-        raise GraphBreak("unsupported_mutation", "Tensor.grad set on a tensor made in the trace")
+    if obj.source is None or obj.value is None or not obj.value.is_leaf or not obj.fake.is_leaf:
+        raise GraphBreak("unsupported_mutation", "Tensor.grad set on a tensor made in the trace, or no leaf")
     if isinstance(value, TensorVariable):
         mine, theirs = obj.fake, value.fake
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype or mine.device != theirs.device or value is obj:

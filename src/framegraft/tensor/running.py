@@ -169,7 +169,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()
     for tracker, old in before:
-        if metadata(tracker.fake) != old and tracker.source is not None:
+        if metadata(tracker.fake) != old and not _may_change(state.graph, tracker, old):
             state.graph.graph.erase_node(node)
             raise GraphBreak("unsupported_mutation", f"{name} changes the metadata of an input")
     for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
@@ -288,6 +288,16 @@ def metadata(fake: Any) -> tuple:
     if type(fake) is not FakeTensor:  # of a transform of torch.func
         return (fake.shape, fake.dtype)
     return (fake.shape, fake.stride(), fake.dtype, fake.requires_grad, fake.storage_offset())
+
+
+def _may_change(graph: Any, tracker: TensorVariable, old: tuple) -> bool:
+    """An input may come to require a gradient, and nothing else; what the trace has made, all."""
+    now = metadata(tracker.fake)
+    gains = len(old) == 5 and now[3] and not old[3]
+    if gains and not graph.gain(tracker.fake):
+        return False
+    return tracker.source is None or gains and (*now[:3], *now[4:]) == (*old[:3], *old[4:])
+
 
 _QUANTIZED = frozenset((torch.quint8, torch.qint8, torch.qint32, torch.quint4x2, torch.quint2x4))
 _KNOWN = (bool, int, float, str, torch.dtype, torch.device, torch.Size)  # results that the fake operation tells

@@ -13,7 +13,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _native
 from ..errors import GraphBreak, NotYet, UserRaise
-from ..interp.state import realize, user_error
+from ..interp.state import constant_value, realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, handles
 from ..model.source import name_of
 from ..model.value import (
@@ -477,7 +477,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
     if name in ATTRIBUTES:
         return ATTRIBUTES[name][0](tx, obj)
-    if name == "grad_fn" and not obj.fake.requires_grad:
+    if name == "grad_fn" and (not obj.fake.requires_grad or constant_value(tensor_attr(tx, obj, "is_leaf")) is True):
         return NONE
     if lookup.is_plain(tx, on_class, property) and on_class.fget is not None and on_class.fget.__module__ != "torch._tensor":
         return calls.call(tx, wrap_pinned(tx, on_class.fget), [obj], {})
