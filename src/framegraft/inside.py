@@ -8,6 +8,7 @@ from typing import Any
 
 from torch.autograd import graph as autograd_graph
 from torch.fx.graph_module import GraphModule, _WrappedCall
+from torch.fx.traceback import annotate_fn
 
 from .api import OptimizedModule, _compile_object, graph_break, is_compiling
 from .errors import GraphBreak
@@ -63,6 +64,8 @@ skip.TRACED.update(_OWN[name].fget.__code__ for name in ("training", "forward", 
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
 skip.TRACED.add(_WrappedCall.__call__.__code__)
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
+skip.TRACED.update(c for d in annotate_fn.__code__.co_consts if isinstance(d, types.CodeType)
+                   for c in d.co_consts if isinstance(c, types.CodeType) and c.co_name == "wrapper")
 HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
 
 __all__ = ["call_in_graph", "convert", "evaluated", "raising"]

@@ -212,7 +212,7 @@ class Blocks:
         """Equal for calls that show the same of their arguments and of torch's modes; None for what is no block."""
         state = self.state
         graph = state.graph
-        if (fn.source is None or fn.attrs or fn.namespace is not None or graph.symbols is not None or state.pure
+        if (fn.source is None or fn.attrs or fn.namespace is not None or graph.symbols is not None or graph.annotations or state.pure
                 or state.exceptions or not self._knows_what_is_held()):
             return None
         seen: dict[Any, int] = {}

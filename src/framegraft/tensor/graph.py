@@ -65,6 +65,7 @@ class OutputGraph:
         self.levels = 0  # of forward mode that are open: forward_ad.py
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
+        self.annotations: dict[str, Any] = {}  # what the program wants to have written on nodes
 
     @property
     def graph(self) -> torch.fx.Graph:
@@ -180,6 +181,8 @@ class OutputGraph:
         node.args = args
         if kwargs:
             node.kwargs = kwargs
+        if self.annotations:
+            node.meta["custom"] = dict(self.annotations)
         return node
 
     @staticmethod

@@ -8,6 +8,7 @@ from typing import Any
 from torch.utils.checkpoint import CheckpointPolicy
 
 _regions = itertools.count()
+_KEYS = ("recompute", "ac_graph_id", "custom")
 
 
 def mark(nodes: list) -> None:
@@ -23,24 +24,26 @@ def is_marked(node: Any) -> bool:
 
 
 class Marks:
-    """The marks of a block's nodes at its end. The nodes of its repetitions get the same ones, in regions of their own."""
+    """The marks of a block's nodes at its end, and what the program has annotated. Repetitions get the same, in regions of their own."""
 
     def __init__(self, nodes: Any) -> None:
-        self._of = {node: (node.meta["recompute"], node.meta["ac_graph_id"]) for node in nodes if is_marked(node)}
+        self._of = {node: {key: node.meta[key] for key in _KEYS if key in node.meta} for node in nodes}
 
     def again(self) -> Any:
         """A function for one repetition: (node, the first of those that repeat it, up to the last of the graph) to None."""
         regions: dict[int, int] = {}
 
         def repeat(made: Any, node: Any) -> None:
-            found = self._of.get(made)
-            if found is None:
+            marks = self._of.get(made)
+            if not marks:
                 return
-            policy, region = found
-            if region not in regions:
-                regions[region] = next(_regions)
+            region = marks.get("ac_graph_id")
+            if region is not None:
+                if region not in regions:
+                    regions[region] = next(_regions)
+                marks = {**marks, "ac_graph_id": regions[region]}
             while node.op != "root":
-                node.meta["recompute"], node.meta["ac_graph_id"] = policy, regions[region]
+                node.meta.update(marks)
                 node = node.next
 
         return repeat
