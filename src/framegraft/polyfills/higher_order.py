@@ -48,11 +48,9 @@ def scan(first: Any, combine_fn: Any, init: Any, xs: Any, dim: int, reverse: boo
     return carry, out
 
 
-def create_mask(mod_fn: Any, B: Any, H: Any, Q_LEN: Any, KV_LEN: Any, device: Any = None) -> Any:  # noqa: N803 - torch's names
-    """torch/nn/attention/flex_attention.py: what the function is for is asked first."""
-    from torch.nn.attention.flex_attention import _get_mod_type, _ModificationType  # noqa: PLC0415 - loaded by whoever calls this
-
-    return masked(mod_fn, _get_mod_type(mod_fn) is _ModificationType.SCORE_MOD, (B, H, Q_LEN, KV_LEN), device)
+def create_mask(kind_of: Any, mod_fn: Any, B: Any, H: Any, Q_LEN: Any, KV_LEN: Any, device: Any = None) -> Any:  # noqa: N803
+    """torch/nn/attention/flex_attention.py: ``kind_of`` tells what the function is for, by its parameters."""
+    return masked(mod_fn, kind_of(mod_fn).name == "SCORE_MOD", (B, H, Q_LEN, KV_LEN), device)
 
 
 def masked(mod_fn: Any, of_scores: bool, sizes: Any, device: Any) -> Any:

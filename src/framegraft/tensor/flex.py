@@ -83,7 +83,8 @@ def _traced(tx: Any, fn: VariableTracker, args: tuple) -> subgraphs.Traced:
 
 
 def create_mask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return calls.call(tx, wrap_pinned(tx, polyfills.create_mask), args, kwargs)
+    kind_of = sys.modules["torch.nn.attention.flex_attention"]._get_mod_type
+    return calls.call(tx, wrap_pinned(tx, polyfills.create_mask), [wrap_pinned(tx, kind_of), *args], kwargs)
 
 
 @handles(polyfills.masked)
