@@ -33,4 +33,4 @@ def end(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 calls.REPLACED[traceback.annotate.__wrapped__.__code__] = polyfills.annotate  # type: ignore[attr-defined]
-calls.REPLACED[traceback.preserve_node_meta.__wrapped__.__code__] = polyfills.preserve_node_meta  # type: ignore[attr-defined]
+calls.REPLACED[traceback.preserve_node_meta.__wrapped__.__code__] = polyfills.nothing  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from typing import Any
@@ -12,6 +13,7 @@ from torch.utils import _pytree as pytree
 from ..errors import GraphBreak
 from ..model.dispatch import handles
 from ..model.value import ConstantVariable, TensorVariable, VariableTracker, constant
+from ..polyfills import annotations
 from ..polyfills import higher_order as polyfills
 from ..semantics import calls
 from ..semantics.wrapping import wrap_pinned
@@ -199,6 +201,8 @@ _LATE: dict[str, dict[str, Any]] = {  # module -> the function in it -> its hand
     _OPERATORS + "flex_attention": {"flex_attention": flex.attention},
     "torch.nn.attention.flex_attention": {"create_mask": flex.create_mask, "flex_attention": flex.function},
     "torch._dynamo.decorators": {"mark_static": flex.mark_static},
+    "torch._dynamo.eval_frame": {"_set_in_optimized_module": annotations.nothing},
+    "torch._dynamo.external_utils": {"wrap_inline": polyfills.call_region},
 }
 
 
@@ -216,12 +220,13 @@ def register_late() -> None:
             if known.__module__ in (__name__, flex.__name__):
                 handles(found)(known)
             else:
-                calls.REPLACED[_code(found.__call__.__code__ if isinstance(found, type) else found.__code__)] = known
+                function = found.__call__ if isinstance(found, type) else inspect.unwrap(found)
+                calls.REPLACED[_code(function.__code__)] = known
 
 
 def _code(code: types.CodeType) -> types.CodeType:
     """The code of the function that a decorator makes, whose closure holds the decorated one alone; any other code itself."""
     for inner in code.co_consts:
-        if isinstance(inner, types.CodeType) and (found := _code(inner)).co_freevars == ("func",) and found.co_name == "inner":
+        if isinstance(inner, types.CodeType) and (found := _code(inner)).co_freevars in (("func",), ("fn",)) and found.co_name == "inner":
             return found
     return code
