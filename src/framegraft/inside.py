@@ -6,13 +6,16 @@ import inspect
 import types
 from typing import Any
 
+import torch
 from torch.autograd import graph as autograd_graph
 from torch.fx.graph_module import GraphModule, _WrappedCall
+from torch.fx.traceback import annotate_fn
 
-from .api import OptimizedModule, _compile_object, graph_break, is_compiling
+from .api import OptimizedModule, _compile_object, compile, graph_break, is_compiling  # noqa: A004
 from .errors import GraphBreak
 from .interp.state import realize
 from .model.dispatch import HANDLERS, handles
+from .model.value import NONE, FunctionVariable, MethodVariable
 from .run import skip
 from .run.convert import convert, raising
 from .semantics import calls, instances
@@ -63,6 +66,37 @@ skip.TRACED.update(_OWN[name].fget.__code__ for name in ("training", "forward", 
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
 skip.TRACED.add(_WrappedCall.__call__.__code__)
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
+skip.TRACED.update(c for d in annotate_fn.__code__.co_consts if isinstance(d, types.CodeType)
+                   for c in d.co_consts if isinstance(c, types.CodeType) and c.co_name == "wrapper")
+
+
+class _CompiledVariable(MethodVariable):
+    """What ``torch.compile(fn)`` gives in a trace: a call of it is one of ``fn``. It stays in the trace."""
+
+    __slots__ = ()
+
+    def python_type(self) -> type:
+        return types.FunctionType
+
+    def with_bound(self, args: list, kwargs: dict) -> tuple[list, dict]:
+        return args, kwargs
+
+
+@handles(torch.compile, compile)
+def _compile(tx: Any, args: list, kwargs: dict) -> Any:
+    """Functions alone, by backends that are torch's: one of the program's would see their graphs."""
+    if len(args) != 1:
+        raise GraphBreak("untraceable_call", "a decorator that compiles, made inside of a capture")
+    fn = realize(args[0], tx.state)
+    options = {name: need_constant_deep(realize(value, tx.state)) for name, value in kwargs.items()}
+    known = options.pop("backend", "inductor") in ("eager", "aot_eager", "inductor") and options.pop("dynamic", None) in (None, True, False)
+    if not known or any(value not in (None, False) for value in options.values()):
+        raise GraphBreak("untraceable_call", "a function compiled inside of a capture, with options")
+    if not isinstance(fn, (FunctionVariable, MethodVariable)) and type(getattr(fn, "value", None)) is not types.FunctionType:
+        raise GraphBreak("untraceable_call", "something other than a function compiled inside of a capture")
+    return _CompiledVariable(fn, NONE)
+
+
 HANDLERS[id(is_compiling)] = lambda tx, args, kwargs: wrap_constant(True)
 
 __all__ = ["call_in_graph", "convert", "evaluated", "raising"]

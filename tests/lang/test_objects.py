@@ -551,3 +551,24 @@ def test_texts_of_slots_that_are_not_set(x, one, other):
     found.append(text(made))
     del made.second
     return x + 1, found, text(made)
+
+
+class Emptied:
+    __slots__ = ("a", "b")
+
+    def __init__(self, a):
+        self.a = a
+
+
+@differential(lambda: (torch.ones(2), Emptied(1)))
+def test_slots_deleted(x, given):
+    made = Emptied(x)
+    del made.a
+    seen = [hasattr(made, "a"), hasattr(made, "b")]
+    made.a = 2
+    for obj, name in ((given, "a"), (made, "b"), (given, "a")):
+        try:
+            delattr(obj, name)
+        except AttributeError as error:
+            seen.append(str(error))
+    return x, seen, made.a, made

@@ -291,3 +291,9 @@ def test_method_with_a_cache(x):
 def test_symbolic_mathematics(x, n):
     t = sympy.Symbol("t")
     return x * float(sympy.diff(t**n, t).subs(t, sympy.Rational(1, 2))) + sympy.binomial(5, 2)
+
+
+@differential(graphs=1)
+def test_class_methods_of_numbers_and_texts(x):
+    return (x + 1, bool.from_bytes(b"a", "big"), int.from_bytes(b"\xff", byteorder="big", signed=True), float.fromhex("0x1p3"),
+            bytes.fromhex("ff"), str.maketrans("a", "b"))

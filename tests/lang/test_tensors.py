@@ -349,3 +349,32 @@ def test_views_that_have_left_their_base(base, view, other, leaf):
         base.add_(1)
         other.add_(2)
     return view * 2, leaf * 3, view._is_view(), view._base is base, leaf.is_leaf
+
+
+@differential(lambda: (torch.arange(4.0), np.ones(2)), graphs=1)
+def test_older_constructor(x, array):
+    """``torch.Tensor`` of numbers, of tensors with one number each, and of sizes."""
+    made = torch.Tensor([1, 2]), torch.Tensor((2, 3.5)), torch.Tensor([]), torch.Tensor([[True, 2], [3, 2**70]]), torch.Tensor([x[0], 2])
+    return made, torch.LongTensor([x[1].long(), 2]), torch.Tensor(2, 3).shape, torch.Tensor().shape
+
+
+@differential(lambda: (torch.arange(4.0), np.ones(2)))
+def test_older_constructor_of_other_things(x, array):
+    seen = [torch.Tensor(x), torch.Tensor(array), torch.Tensor(range(3)), torch.Tensor(x.shape).shape]
+    for wrong in (3.5, [1, "a"], [1j], -1, [[1], [2, 3]], None):
+        try:
+            seen.append(torch.Tensor(wrong))
+        except (TypeError, ValueError, RuntimeError) as error:
+            seen.append((type(error), str(error)))
+    return seen
+
+
+@differential(lambda: (torch.arange(4.0), torch.arange(4.0) + 1, torch.ones(4)), graphs=1)
+def test_losses_that_call_functions_or_look_at_values(a, b, c):
+    return (F.gaussian_nll_loss(a, b, c),
+            F.triplet_margin_with_distance_loss(a, b, c, distance_function=lambda u, v: (u - v).norm(dim=-1)))
+
+
+@differential(lambda: (torch.arange(4.0), torch.arange(4.0) + 1, -torch.ones(4)))
+def test_variances_below_zero(a, b, c):
+    return F.gaussian_nll_loss(a, b, c)

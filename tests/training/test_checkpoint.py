@@ -1,9 +1,11 @@
 """Activation checkpointing: what is saved, what is computed anew, and with the same random numbers."""
 
+import collections
+
 import pytest
 import torch
 import torch.nn as nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import framegraft
 
@@ -194,3 +196,53 @@ def test_keywords_and_what_breaks():
     g = framegraft.compile(lambda x: checkpoint(body, x, use_reentrant=True, scale=3), backend="eager")
     with pytest.raises(ValueError, match="scale"):
         g(x)
+
+
+def marks_of(fn, *args):
+    """(policy, number of the region) of each operation of the graph."""
+    seen = []
+
+    def backend(gm, inputs):
+        regions = {}
+        for node in gm.graph.nodes:
+            if node.op == "call_function" or node.op == "call_method":
+                region = node.meta.get("ac_graph_id")
+                seen.append((node.meta.get("recompute"), None if region is None else regions.setdefault(region, len(regions))))
+        return gm.forward
+
+    framegraft.compile(fn, backend=backend, fullgraph=True)(*args)
+    return seen
+
+
+class Region(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return checkpoint(lambda x: self.linear(x).max(0)[0].relu(), x, use_reentrant=False).expand(4, 4)
+
+
+def test_layers_that_repeat_an_earlier_one_are_regions_too():
+    stack = nn.Sequential(*[Region() for _ in range(4)])
+    marks = marks_of(stack, torch.ones(4, 4, requires_grad=True))
+    in_regions = [mark for mark in marks if mark != (None, None)]
+    assert {policy for policy, _ in in_regions} == {CheckpointPolicy.PREFER_RECOMPUTE}
+    assert [sum(region == n for _, region in in_regions) for n in range(4)] == [len(in_regions) // 4] * 4
+
+
+def test_policy_says_what_is_saved():
+    def contexts():
+        counts = collections.Counter()
+
+        def policy(context, op, *args, **kwargs):
+            counts[op] += 1
+            return op == torch.ops.aten.mm.default and counts[op] % 2 == 1
+
+        return create_selective_checkpoint_contexts(policy)
+
+    def f(x):
+        return checkpoint(lambda x: (x @ x @ x @ x).sin(), x, use_reentrant=False, context_fn=contexts)
+
+    save, anew = CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE
+    assert [policy for policy, _ in marks_of(f, torch.ones(4, 4, requires_grad=True))] == [save, anew, save, anew]

@@ -139,6 +139,8 @@ class Segment:
             raise Unreconstructible("a level of forward mode that is open")
         if state.overrides_off != state.overrides_before or state.function_modes:
             raise Unreconstructible("__torch_function__ switched off, or a mode that is shown to it")
+        if state.graph.annotations:
+            raise Unreconstructible("an annotation of nodes that is in force")
         changed = {n: v for n, v in local_values.items() if not _unchanged(n, v)}
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
         for effect in effects:

@@ -57,6 +57,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     wrappers,
 )
 from ..tensor import (  # noqa: F401 - handlers register themselves
+    annotations,
     autograd,
     checkpoint,
     checks,

@@ -46,7 +46,8 @@ _INLINE = tuple(
               "utils/_python_dispatch.py", "masked/", "signal/windows/", "_linalg_utils.py", "_lowrank.py",
               "_functorch/functional_call.py", "testing/_internal/", "utils/data/_utils/collate.py",
               "_higher_order_ops/associative_scan.py", "torch_version.py",
-              "_vendor/packaging/", "return_types.py", "_prims_common/", "_library/custom_ops.py")
+              "_vendor/packaging/", "return_types.py", "_prims_common/", "_library/custom_ops.py",
+              "distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "distributed/utils.py")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(
@@ -56,7 +57,7 @@ _INLINE_STDLIB = tuple(
 )
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _DYNAMO = tuple(os.path.join(root, "_dynamo") for root in _TORCH)
-_OF_DYNAMO = ("is_compiling",)  # which asks torch.compiler.is_compiling()
+_OF_DYNAMO = ("is_compiling", "OptimizedModule.__call__", "OptimizedModule.__getattr__")  # the first asks torch.compiler.is_compiling()
 _COMPILE_PY = tuple(root + "_compile.py" for root in _TORCH)
 _OPTIM = tuple(os.path.join(root, "optim") for root in _TORCH)
 _MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
@@ -105,29 +106,38 @@ _MAKE_REPR: Any = getattr(dataclasses, "_recursive_repr", None) or reprlib.recur
 _REPRS = {_MAKE_REPR(_guarded_repr).__code__, reprlib.recursive_repr()(_guarded_repr).__code__}
 
 
-def unwrapped(fn: types.FunctionType) -> Any:
-    """Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out: at their definition, or once it is imported.
+def unwrapped(fn: types.FunctionType) -> tuple[Any, str]:
+    """What a function only wraps, and the attribute that holds it if that is no function for good; (None, "") for other functions.
 
-    And a dataclass's ``__repr__``, whose wrapper asks for the object's address, to end where the object contains itself.
+    Torch's own functions (optimizers') in wrappers that keep ``torch._dynamo`` out, at their definition or once it is imported; functions
+    and methods given to ``torch.compile``; and a dataclass's ``__repr__``, whose wrapper asks for the object's address, to end where the
+    object contains itself.
     """
     path = fn.__code__.co_filename
     if fn.__code__ in _REPRS:
-        return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("user_function")
+        return _held(fn, "user_function"), ""
     if path.startswith(_DYNAMO):
         if fn.__code__.co_name == "wrapped" and isinstance(fn.__dict__.get("__wrapped__"), types.FunctionType):
-            return fn.__wrapped__  # of nonstrict_trace
+            return fn.__wrapped__, ""  # of nonstrict_trace
         if fn.__qualname__.endswith(".patched_init"):  # nn.Module.__init__, which it has replaced
-            return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("init")
+            return _held(fn, "init"), ""
         inner = fn.__dict__.get("_torchdynamo_orig_callable")
         if fn.__qualname__ == "wrap_dunder_call_ctx_manager.<locals>.inner":  # dont_skip_tracing and the like, which tell torch.compile
-            return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get("func")
+            return _held(fn, "func"), ""
+        if fn.__code__.co_name == "compile_wrapper":
+            return inner, "_torchdynamo_orig_callable"
     elif path in _COMPILE_PY:
         inner = fn.__dict__.get("__wrapped__")
     else:
-        return None
+        return None, ""
     if isinstance(inner, types.FunctionType) and inner.__code__.co_filename.startswith(_OPTIM):
-        return inner
-    return None
+        return inner, ""
+    return None, ""
+
+
+def _held(fn: types.FunctionType, name: str) -> Any:
+    """What a function's closure has under some name."""
+    return dict(zip(fn.__code__.co_freevars, (cell.cell_contents for cell in fn.__closure__ or ()), strict=True)).get(name)
 
 
 _BUILTINS = vars(builtins)

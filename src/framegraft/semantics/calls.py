@@ -238,9 +238,10 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
     if known is not None:
         return known(tx, args, kwargs)
-    if isinstance(owner, type) and all(type(a) is ConstantVariable for a in args) and not kwargs:
-        if owner in (dict, str, bytes, int, float) and value.__name__ != "__new__":
+    if owner in (str, bytes, int, float, bool) and all(type(a) is ConstantVariable for a in (*args, *kwargs.values())):
+        if (VariableTracker, value.__name__) in METHODS:
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)
+        return folding.fold(value, args, {k: v.value for k, v in kwargs.items()})  # type: ignore[attr-defined]
     of_class = owner.__module__ if isinstance(owner, type) else ""
     raise unknown(f"{value.__module__ or ''}.{value.__qualname__}".lstrip("."), value.__module__, of_class)
 
@@ -378,11 +379,11 @@ def inline_call(
     tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs, waiting: bool = False
 ) -> VariableTracker:
     """Trace into a Python function from outside."""
-    inner = UNWRAP[0](value) if UNWRAP else None
+    inner, attribute = UNWRAP[0](value) if UNWRAP else (None, "")
     if inner is not None:
-        tx.state.guards.pin(fn.source or pinned(value), value)
+        source = tx.state.guards.pin(fn.source or pinned(value), value)
         tx.state.waiting = waiting
-        return call(tx, wrap_pinned(tx, inner), args, kwargs)
+        return call(tx, LazyVariable(inner, source.child("ATTR", attribute)) if attribute else wrap_pinned(tx, inner), args, kwargs)
     other = REPLACED.get(value.__code__)
     if other is not None:
         source = tx.state.guards.pin(fn.source or pinned(value), value)
@@ -431,7 +432,8 @@ def inline_call(
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
 WHOLE: set[types.CodeType] = set()  # those of REPLACED inside of which no break may be: what runs in eager mode is the original
-UNWRAP: list[Any] = []  # set by inside.py: (function) -> the function that it only wraps for another tracer, or None
+# Set by inside.py: (function) -> (what it only wraps for another tracer, or None; the attribute in which it keeps that, if it may change).
+UNWRAP: list[Any] = []
 SKIP: list[Any] = []  # set by inside.py: (function) -> None to inline, or (reason, detail)
 
 

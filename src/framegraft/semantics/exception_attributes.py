@@ -10,6 +10,7 @@ from ..interp.state import realize
 from ..model.value import (
     MISSING,
     NONE,
+    BuiltinMethodVariable,
     ConstantVariable,
     ExceptionVariable,
     MethodVariable,
@@ -21,6 +22,7 @@ from ..model.value import (
 from . import calls, instances, lookup
 from .wrapping import wrap_pinned
 
+_METHODS = ("with_traceback", "add_note")
 NAMING = (AttributeError, NameError)  # exceptions that tell in C members which name was looked for
 
 
@@ -33,6 +35,8 @@ def exception_attr(tx: Any, obj: ExceptionVariable, name: str) -> VariableTracke
     if isinstance(found, types.GetSetDescriptorType | types.MemberDescriptorType):
         return _exception_member(obj, name)
     if isinstance(found, types.MethodDescriptorType):
+        if name in _METHODS and name not in obj.attrs:
+            return BuiltinMethodVariable(name, obj, found)
         raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}")
     if found is not MISSING and hasattr(type(found), "__set__"):
         return instances.bind(tx, found, obj, obj.cls, name)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from ..errors import GraphBreak
+from .._native import type_name
+from ..errors import GraphBreak, UserRaise
+from ..interp.state import realize, user_error
 from ..model.dispatch import method
 from ..model.value import (
     NONE,
@@ -118,6 +120,25 @@ def class_mro(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
 def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
     exception_attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
     return obj
+
+
+@method(ExceptionVariable, "add_note")
+def exception_add_note(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
+    """Objects/exceptions.c, BaseException_add_note."""
+    note = args[0]
+    if not issubclass(note.python_type(), str):
+        raise UserRaise(user_error(TypeError, f"note must be a str, not '{type_name(note.python_type())}'"))
+    try:
+        notes = realize(exception_attributes.exception_attr(tx, obj, "__notes__"), tx.state)
+    except UserRaise as raised:
+        if not issubclass(raised.value.python_type(), AttributeError):
+            raise
+        notes = ListVariable([])
+        exception_attributes.set_exception_attr(tx, obj, "__notes__", notes)
+    if not issubclass(notes.python_type(), list):
+        raise UserRaise(user_error(TypeError, "Cannot add note: __notes__ is not a list"))
+    calls.call_method(tx, notes, "append", [note], {})
+    return NONE
 
 
 @method(ObjectVariable, "__get__")

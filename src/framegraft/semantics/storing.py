@@ -111,7 +111,7 @@ def generic_set_attr(tx: Any, obj: ObjectVariable, name: str, value: VariableTra
             raise GraphBreak("raised_exception", f"property {name} has no setter")
         calls.ask(tx, obj, wrap_pinned(tx, fset), [obj, value], answers=False)
         return
-    if isinstance(on_class, types.MemberDescriptorType) and on_class.__objclass__.__flags__ & lookup.HEAP_TYPE:
+    if _is_slot(on_class):
         store_attr(tx, obj, name, value)
         return
     if on_class is not MISSING and hasattr(type(on_class), "__set__"):
@@ -188,6 +188,11 @@ def _call_deleter(tx: Any, obj: ObjectVariable, name: str, on_class: Any) -> boo
     return True
 
 
+def _is_slot(on_class: Any) -> bool:
+    """Whether what a class has under some name is one of its ``__slots__``."""
+    return isinstance(on_class, types.MemberDescriptorType) and bool(on_class.__objclass__.__flags__ & lookup.HEAP_TYPE)
+
+
 def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if not isinstance(obj, ObjectVariable) or issubclass(type(obj.value), (types.ModuleType, types.FunctionType)):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.python_type().__name__}.{name}")
@@ -207,6 +212,10 @@ def generic_del_attr(tx: Any, obj: ObjectVariable, name: str) -> None:
     """object.__delattr__."""
     on_class = lookup.mro_lookup(tx, obj.cls, name)
     if on_class is not MISSING and _call_deleter(tx, obj, name, on_class):
+        return
+    if obj.value is MISSING and name in obj.attrs and _is_slot(on_class):
+        del obj.attrs[name]
+        tx.state.mark_mutated(obj)
         return
     if on_class is not MISSING and hasattr(type(on_class), "__set__"):
         raise GraphBreak("unsupported_mutation", f"deleting {obj.cls.__name__}.{name}")

@@ -28,6 +28,7 @@ from ..model.source import Source
 from ..model.value import ConstantVariable, LazyVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
 from .likeness import Held, Pairs, alike, as_is, is_operand, is_plain, parts_of, shown
 from .modes import Modes
+from .recompute import Marks
 from .running import caught_at, run_node
 from .twin import empty
 from .watching import New, Other, Recipe, View, gives_gradient
@@ -85,6 +86,7 @@ class Block:
     result: VariableTracker
     outside: int
     callers: str  # where it was called: its operations' stack traces begin with that
+    marks: Marks
     pattern: Pattern | None = None
 
     def operations(self) -> list[Operation]:
@@ -179,7 +181,8 @@ class Blocks:
                 and sum(o.nodes for o, _ in made) == graph.call_count - calls
                 and all(at is graph and o.repeats and o.caught_at <= len(state.frames) for o, at in made) and is_plain(result)):
             known = known[1 - self.MOST_FAILURES:]
-            known.append(Block(fn.source, fn.value, arguments, recorded, result, outside, self._callers()))
+            marks = Marks(o.node for o in recorded)
+            known.append(Block(fn.source, fn.value, arguments, recorded, result, outside, self._callers(), marks))
         self.known[key] = known
         return result
 
@@ -209,7 +212,7 @@ class Blocks:
         """Equal for calls that show the same of their arguments and of torch's modes; None for what is no block."""
         state = self.state
         graph = state.graph
-        if (fn.source is None or fn.attrs or fn.namespace is not None or graph.symbols is not None or state.pure
+        if (fn.source is None or fn.attrs or fn.namespace is not None or graph.symbols is not None or graph.annotations or state.pure
                 or state.exceptions or not self._knows_what_is_held()):
             return None
         seen: dict[Any, int] = {}
@@ -258,11 +261,12 @@ class Blocks:
             pairs.add(old, new)
         self._guard(block, pattern, values, fn.source, pairs)
         try:
-            state, callers, plainly = self.state, self._callers(), self._runs_plainly()
+            state, callers, plainly, mark = self.state, self._callers(), self._runs_plainly(), block.marks.again()
             for copied, operations in itertools.groupby(block.operations(), lambda made: plainly and made.recipe is not None):
                 with state.graph.propagating() if copied else contextlib.nullcontext():
                     for made in operations:
                         node = self._copy(made, pairs) if copied else self._operate(tx, made, pairs)
+                        mark(made.node, node)
                         trace = made.node.meta.get("stack_trace")
                         if trace is not None:
                             node.meta["stack_trace"] = callers + trace.removeprefix(block.callers)

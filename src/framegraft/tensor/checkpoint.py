@@ -22,19 +22,17 @@ from typing import Any
 
 import torch
 import torch.utils.checkpoint
-from torch.utils.checkpoint import CheckpointPolicy
 
 from ..errors import GraphBreak
 from ..interp.regions import pure
 from ..interp.state import realize
 from ..model.dispatch import handles
-from ..model.value import ConstantVariable, VariableTracker
+from ..model.value import ConstantVariable, ObjectVariable, VariableTracker
 from ..semantics import calls
-from . import steady
+from . import recompute, steady
 from .reentrant import run_in_both_modes
-from .selective import run_selective
+from .selective import Selection
 
-_regions = itertools.count()
 # Keywords of checkpoint() itself; others go to the function. Those without effect on what is computed may have any value.
 _REENTRANT = ("preserve_rng_state", "determinism_check", "early_stop")
 _HARMLESS = ("preserve_rng_state", "determinism_check", "debug", "early_stop")
@@ -45,11 +43,8 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     reentrant = kwargs.pop("use_reentrant", None)
     if not args or not isinstance(reentrant, ConstantVariable) or type(reentrant.value) is not bool:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant other than True or False")
-    context_fn = kwargs.pop("context_fn", None)
-    if context_fn is not None and reentrant.value:
-        raise GraphBreak("untraceable_call", "torch.utils.checkpoint with a context_fn and use_reentrant=True")
-    settings = {name: kwargs[name].value for name in _HARMLESS if isinstance(kwargs.get(name), ConstantVariable)}
     same_numbers, given = kwargs.get("preserve_rng_state"), list(kwargs)
+    selection = _selection(tx, kwargs.pop("context_fn", None), kwargs.get("debug"))
     for name in _HARMLESS:
         if not isinstance(kwargs.pop(name, None), (ConstantVariable, type(None))):
             raise GraphBreak("untraceable_call", f"torch.utils.checkpoint with {name} of something other than a constant")
@@ -58,9 +53,6 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint of a function whose variables may change before it runs again")
     if reentrant.value and (kwargs or any(name not in _REENTRANT for name in given)):
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant=True and keywords for the function")
-    if context_fn is not None:
-        with _run_twice(tx.state, True):
-            return run_selective(tx, fn, args[1:], kwargs, settings, context_fn)
     graph = tx.state.graph.graph
     before = next(iter(reversed(graph.nodes)), None)
     with _run_twice(tx.state, same_numbers is None or bool(same_numbers.value)):
@@ -68,14 +60,20 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
             result = run_in_both_modes(tx, fn, args[1:])
         else:
             result = calls.call(tx, fn, args[1:], kwargs)
-    region = next(_regions)
-    node = next(iter(reversed(graph.nodes)), None)
-    while node is not None and node is not before and node.op != "root":
-        if node.op != "placeholder" and "recompute" not in node.meta:
-            node.meta["recompute"] = CheckpointPolicy.PREFER_RECOMPUTE
-            node.meta["ac_graph_id"] = region
-        node = node.prev
+    made = list(itertools.takewhile(lambda node: node is not before, reversed(graph.nodes)))[::-1]
+    region = [node for node in made if node.op != "placeholder" and not recompute.is_marked(node)]
+    recompute.mark(region)
+    if selection is not None and torch.is_grad_enabled():
+        selection.mark(region)
     return result
+
+
+def _selection(tx: Any, context_fn: VariableTracker | None, debug: VariableTracker | None) -> Selection | None:
+    if context_fn is None or isinstance(context_fn, ObjectVariable) and context_fn.value is torch.utils.checkpoint.noop_context_fn:
+        return None
+    if debug is not None:
+        raise GraphBreak("untraceable_call", "torch.utils.checkpoint with a context_fn and debug")
+    return Selection(tx, context_fn)
 
 
 @contextlib.contextmanager

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils import _pytree as pytree
 
 from ..errors import GraphBreak
 from ..model.dispatch import handles
 from ..model.value import ConstantVariable, TensorVariable, VariableTracker, constant
+from ..polyfills import annotations
 from ..polyfills import higher_order as polyfills
 from ..semantics import calls
 from ..semantics.wrapping import wrap_pinned
-from . import running, subgraphs
-from .fake import CaptureMode
+from . import flex, running, subgraphs
+from .higher_order import call_operator, known_in_capture, pair
 
 
 def _operands(tx: Any, name: str, tracker: VariableTracker) -> tuple[Any, list[TensorVariable]]:
@@ -37,28 +38,13 @@ def _share(*traced: subgraphs.Traced) -> list[torch.fx.Node]:
     return nodes
 
 
-def operator(tx: Any, name: str, op: Any, before: list, bodies: list, given: list[tuple], fake: Any) -> list[VariableTracker]:
-    """A node for ``op(*before, *bodies, *given)``: (node, fake) pairs, graphs, and tuples of pairs. Its results are tensors.
+def _operator(tx: Any, name: str, op: Any, before: list, bodies: list, given: list[tuple], fake: Any) -> list[VariableTracker]:
+    """A node for ``op(*before, *bodies, *given)``: (node, fake) pairs, graphs, and tuples of pairs."""
 
-    ``fake`` is called in the operator's place on fake tensors.
-    """
-    graph = tx.state.graph
-    inner = [graph.submodule(name, module) for module in bodies]
-    pairs = [tuple(zip(*group, strict=True)) or ((), ()) for group in given]
-    try:
-        with graph.propagating():
-            result = fake(*(p[1] for p in before), *bodies, *(p[1] for p in pairs))
-    except running.PROPAGATION_ERRORS as error:
-        raise running.not_propagated(f"torch.{name}", error) from None
-    running.note_errors(tx.state, name, True)
-    tx.state.dirty += 1
-    node = graph.node("call_function", op, (*(p[0] for p in before), *inner, *(p[0] for p in pairs)), {})
-    node.meta["stack_trace"] = tx.state.stack_trace()
-    return running.wrap_result(tx, node, tuple(result), running.Unwrapper(tx, op)).items  # type: ignore[attr-defined]
+    def arguments(side: int, *bodies: Any) -> tuple:
+        return (*(p[side] for p in before), *bodies, *(tuple(p[side] for p in group) for group in given))
 
-
-def _pair(node: torch.fx.Node) -> tuple[torch.fx.Node, Any]:
-    return node, node.meta["example_value"]
+    return call_operator(tx, name, op, bodies, arguments, fake)
 
 
 def _flat_tensors(name: str, traced: subgraphs.Traced) -> Any:
@@ -89,9 +75,9 @@ def cond(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "torch.cond with branches that return different structures")
     lifted = _share(*branches)
     modules = [t.module() for t in branches]
-    given_tensors = [(t.node, t.fake) for t in leaves] + [_pair(n) for n in lifted]
-    op = _known_in_capture(torch.ops.higher_order.cond)
-    results = operator(tx, "cond", op, [(pred.node, pred.fake)], modules, [tuple(given_tensors)], op)
+    given_tensors = [(t.node, t.fake) for t in leaves] + [pair(n) for n in lifted]
+    op = known_in_capture(torch.ops.higher_order.cond)
+    results = _operator(tx, "cond", op, [(pred.node, pred.fake)], modules, [tuple(given_tensors)], op)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, specs[0]))
 
 
@@ -110,12 +96,12 @@ def while_loop(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     lifted = _share(test, body)
     modules = [test.module(single=True), body.module()]
     carried = tuple((t.node, t.fake) for t in leaves)
-    around = tuple(_pair(n) for n in lifted)
+    around = tuple(pair(n) for n in lifted)
     if torch.is_grad_enabled() and any(fake.requires_grad for _, fake in (*carried, *around)):
         raise GraphBreak("untraceable_call", "torch.while_loop of tensors that require gradients")
     if [running.metadata(t.fake) for t in leaves] != [running.metadata(t.fake) for t in body.outputs]:
         raise GraphBreak("untraceable_call", "torch.while_loop whose tensors change their shapes")
-    results = operator(tx, "while_loop", torch.ops.higher_order.while_loop, [], modules, [carried, around], _as_carried)
+    results = _operator(tx, "while_loop", torch.ops.higher_order.while_loop, [], modules, [carried, around], _as_carried)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, spec))
 
 
@@ -134,17 +120,6 @@ def _slices(tx: Any, name: str, tracker: VariableTracker) -> tuple[Any, list[Ten
         raise GraphBreak("untraceable_call", f"{name} over tensors without elements, or of different lengths")
     with tx.state.graph.propagating():
         return pytree.tree_map(lambda v: v.fake.detach()[0].requires_grad_(v.fake.requires_grad), structure), leaves
-
-
-def _known_in_capture(op: Any, fake: Any = None) -> Any:
-    """The operator's rule for fake tensors is looked up by the very class of the mode. ``fake``: one that has the kernel's strides."""
-
-    def rule(mode: Any, *args: Any) -> Any:
-        with mode:
-            return fake(*args)
-
-    op.python_key_table.setdefault(CaptureMode, rule if fake is not None else op.python_key_table[FakeTensorMode])
-    return op
 
 
 def _stacked(outputs: Any, count: int) -> tuple:
@@ -168,9 +143,9 @@ def map_(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     body = subgraphs.trace(tx, "map", args[0], (structure, *args[2:]), {})
     spec = _flat_tensors("map", body)
     module = body.module()
-    given = [tuple((t.node, t.fake) for t in leaves), tuple(_pair(n) for n in body.lifted)]
-    op = _known_in_capture(torch.ops.higher_order.map_impl, _mapped)
-    return subgraphs.as_tracker(tx, pytree.tree_unflatten(operator(tx, "map", op, [], [module], given, op), spec))
+    given = [tuple((t.node, t.fake) for t in leaves), tuple(pair(n) for n in body.lifted)]
+    op = known_in_capture(torch.ops.higher_order.map_impl, _mapped)
+    return subgraphs.as_tracker(tx, pytree.tree_unflatten(_operator(tx, "map", op, [], [module], given, op), spec))
 
 
 def scan(tx: Any, args: list, kwargs: dict) -> VariableTracker:
@@ -210,25 +185,31 @@ def _scan_first(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if [(t.fake.shape, t.fake.dtype) for t in carried] != [(t.shape, t.dtype) for t in made]:
         raise GraphBreak("untraceable_call", "scan whose tensors change their shapes")
     module = body.module()
-    given = [tuple((t.node, t.fake) for t in group) for group in (carried, leaves)] + [tuple(_pair(n) for n in body.lifted)]
-    op = _known_in_capture(torch.ops.higher_order.scan, _scanned)
-    return subgraphs.as_tracker(tx, pytree.tree_unflatten(operator(tx, "scan", op, [], [module], given, op), spec))
+    given = [tuple((t.node, t.fake) for t in group) for group in (carried, leaves)] + [tuple(pair(n) for n in body.lifted)]
+    op = known_in_capture(torch.ops.higher_order.scan, _scanned)
+    return subgraphs.as_tracker(tx, pytree.tree_unflatten(_operator(tx, "scan", op, [], [module], given, op), spec))
 
 
+_OPERATORS = "torch._higher_order_ops."
 _LATE: dict[str, dict[str, Any]] = {  # module -> the function in it -> its handler, or the function to trace in its place
-    "while_loop": {"while_loop": while_loop},
-    "map": {"map": map_},
-    "scan": {"scan": scan},
-    "wrap": {"Wrap": polyfills.call, "WrapWithAutocast": polyfills.call_with_autocast,
-             "WrapWithSetGradEnabled": polyfills.call_with_grad_mode},
-    "invoke_subgraph": {"invoke_subgraph_placeholder": polyfills.call_region, "mark_compile_region": polyfills.call_region},
+    _OPERATORS + "while_loop": {"while_loop": while_loop},
+    _OPERATORS + "map": {"map": map_},
+    _OPERATORS + "scan": {"scan": scan},
+    _OPERATORS + "wrap": {"Wrap": polyfills.call, "WrapWithAutocast": polyfills.call_with_autocast,
+                          "WrapWithSetGradEnabled": polyfills.call_with_grad_mode},
+    _OPERATORS + "invoke_subgraph": {"invoke_subgraph_placeholder": polyfills.call_region, "mark_compile_region": polyfills.call_region},
+    _OPERATORS + "flex_attention": {"flex_attention": flex.attention},
+    "torch.nn.attention.flex_attention": {"create_mask": flex.create_mask, "flex_attention": flex.function},
+    "torch._dynamo.decorators": {"mark_static": flex.mark_static},
+    "torch._dynamo.eval_frame": {"_set_in_optimized_module": annotations.nothing},
+    "torch._dynamo.external_utils": {"wrap_inline": polyfills.call_region},
 }
 
 
 def register_late() -> None:
     """These live in modules that torch does not load by itself."""
     for name, functions in list(_LATE.items()):
-        module = sys.modules.get(f"torch._higher_order_ops.{name}")
+        module = sys.modules.get(name)
         if module is None:
             continue
         del _LATE[name]
@@ -236,15 +217,16 @@ def register_late() -> None:
             found = getattr(module, attribute, None)
             if found is None:
                 continue
-            if known.__module__ == __name__:
+            if known.__module__ in (__name__, flex.__name__):
                 handles(found)(known)
             else:
-                calls.REPLACED[_code(found.__call__.__code__ if isinstance(found, type) else found.__code__)] = known
+                function = found.__call__ if isinstance(found, type) else inspect.unwrap(found)
+                calls.REPLACED[_code(function.__code__)] = known
 
 
 def _code(code: types.CodeType) -> types.CodeType:
     """The code of the function that a decorator makes, whose closure holds the decorated one alone; any other code itself."""
     for inner in code.co_consts:
-        if isinstance(inner, types.CodeType) and (found := _code(inner)).co_freevars == ("func",) and found.co_name == "inner":
+        if isinstance(inner, types.CodeType) and (found := _code(inner)).co_freevars in (("func",), ("fn",)) and found.co_name == "inner":
             return found
     return code

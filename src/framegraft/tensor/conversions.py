@@ -14,7 +14,7 @@ from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import FALSE, ConstantVariable, TensorVariable, VariableTracker
 from ..semantics import making
-from . import subclasses, torchops
+from . import literal, subclasses, torchops
 from .fake import FakeTensor
 from .running import run_node
 
@@ -58,6 +58,8 @@ def _as_subclass_method(tx: Any, obj: TensorVariable, args: list, kwargs: dict) 
 def _new(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     """``torch.Tensor.__new__(cls, tensor)``, which is ``tensor.as_subclass(cls)`` (legacy_tensor_generic_ctor_new)."""
     tensor = realize(args[0], tx.state) if len(args) == 1 and not kwargs else None
+    if cls is torch.Tensor and not isinstance(tensor, TensorVariable):
+        return literal.make(tx, cls, args, kwargs)
     if not _is_plain(tx, tensor) or cls in subclasses.PLAIN:
         raise GraphBreak("untraceable_call", f"{cls.__name__}() of something other than a plain tensor")
     return as_subclass(tx, tensor, cls)  # type: ignore[arg-type]

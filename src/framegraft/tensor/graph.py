@@ -67,6 +67,7 @@ class OutputGraph:
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
         self._gained: dict[int, Any] = {}  # id -> a fake base that has come to require a gradient, or one from outside
+        self.annotations: dict[str, Any] = {}  # what the program wants to have written on nodes
 
     @property
     def graph(self) -> torch.fx.Graph:
@@ -184,6 +185,8 @@ class OutputGraph:
         node.args = args
         if kwargs:
             node.kwargs = kwargs
+        if self.annotations:
+            node.meta["custom"] = dict(self.annotations)
         return node
 
     def gain(self, fake: Any) -> bool:

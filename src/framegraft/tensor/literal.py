@@ -10,12 +10,13 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.dispatch import CLASSES
+from ..model.dispatch import CLASSES, specialised
 from ..model.value import (
     ConstantVariable,
     ListVariable,
     ObjectVariable,
     SizeVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -52,14 +53,17 @@ def _collect(tx: Any, tracker: VariableTracker, leaves: list[Any]) -> bool:
         if fake.requires_grad:
             return False  # torch warns where it reads the number out
         return type(fake) is FakeTensor and not fake.dim() and fake.device == _CPU and fake.layout is torch.strided
+    if isinstance(tracker, SymbolicVariable):
+        return True
     return isinstance(tracker, ConstantVariable) and type(tracker.value) in (bool, int, float)
 
 
 def _dtype_of(leaf: Any) -> torch.dtype:
-    return leaf.fake.dtype if isinstance(leaf, TensorVariable) else _NUMBERS.get(type(leaf.value)) or torch.get_default_dtype()
+    return leaf.fake.dtype if isinstance(leaf, TensorVariable) else _NUMBERS.get(leaf.python_type()) or torch.get_default_dtype()
 
 
 def _stacked(tx: Any, tracker: Any, dtype: torch.dtype) -> VariableTracker:
+    tracker = specialised(tracker)
     if isinstance(tracker, TensorVariable):
         return run_node(tx, "call_method", "to", [tracker, constant(dtype)], {})
     if isinstance(tracker, ConstantVariable):
@@ -74,14 +78,16 @@ _OLDER = {f"{cls.__module__}.{cls.__name__}": cls for cls in (getattr(torch, f"{
     "Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool"))}
 
 
-def _make(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
-    """legacy_tensor_ctor: of a list of numbers, or of sizes."""
-    like = {"dtype": constant(cls.dtype), "device": constant(_CPU)}
+def make(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
+    """legacy_tensor_ctor: of a list of numbers, or of sizes. ``torch.Tensor`` has the default dtype."""
+    dtype = constant(torch.get_default_dtype() if cls is torch.Tensor else cls.dtype)
+    like = {"dtype": dtype, "device": constant(_CPU)}
     items = [realize(a, tx.state) for a in args]
     if len(items) == 1 and isinstance(items[0], (ListVariable, TupleVariable)) and not isinstance(items[0], SizeVariable) and not kwargs:
         leaves: list[Any] = []
-        if not items[0].items or _collect(tx, items[0], leaves) and all(isinstance(leaf, ConstantVariable) for leaf in leaves):
+        if not items[0].items or _collect(tx, items[0], leaves) and not any(isinstance(leaf, TensorVariable) for leaf in leaves):
             return torchops.call_torch(tx, torch.tensor, items, like)
+        return of_list(tx, torch.tensor, items, {"dtype": dtype})
     elif not kwargs and all(isinstance(i, ConstantVariable) and type(i.value) is int for i in items):
         return torchops.call_torch(tx, torch.empty, [TupleVariable(items or [constant(0)])], like)
     raise GraphBreak("untraceable_call", f"torch.{cls.__name__} of something other than numbers or sizes")
@@ -94,6 +100,6 @@ def _as_type(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variable
     return run_node(tx, "call_method", "type", [obj, constant(name)], {}) if name is not None and isinstance(kind, ObjectVariable) else None
 
 
-CLASSES.update((cls, _make) for cls in _OLDER.values())
+CLASSES.update((cls, make) for cls in _OLDER.values())
 torchops.OF_LIST.append(of_list)
 torchops.AS_TYPE.append(_as_type)

@@ -1,74 +1,157 @@
-"""``torch.utils.checkpoint`` with a ``context_fn``: which operations of the region are computed anew, the program's policy says.
+"""``checkpoint(..., context_fn=...)`` with the contexts of ``create_selective_checkpoint_contexts``: which operations are kept.
 
-The region becomes a graph in the graph, and a node calls torch's own checkpoint with it: the policy is asked as in eager mode. A
-compiler asks it while it compiles (torch/_higher_order_ops/wrap.py: tag_activation_checkpoint).
+Eager mode asks a policy of the program's about each operation of the dispatcher while the region runs. Here it is asked when the
+region has been traced, once for each operation that a node of it stands for; it may change nothing but what ``context_fn`` made.
+What it says decides only what is kept and what is computed anew: the values are the same.
 """
 
 from __future__ import annotations
 
-import functools
-import types
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.utils.checkpoint
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import SAC_IGNORED_OPS, CheckpointPolicy, SelectiveCheckpointContext
 
 from ..errors import GraphBreak
+from ..interp.regions import pure
 from ..interp.state import realize
-from ..model.source import Source
-from ..model.value import ConstantVariable, ListVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
-from ..semantics.constructors import PartialVariable
-from . import control_flow, stand_ins, subgraphs
+from ..model.dispatch import handles
+from ..model.value import ConstantVariable, ListVariable, ObjectVariable, TupleVariable, VariableTracker, constant
+from ..semantics import calls
+from ..semantics.wrapping import wrap_pinned
+from . import running, subgraphs
+from .fake import CaptureMode
+
+_WHAT = "torch.utils.checkpoint with a context_fn"
+_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+_PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, list, tuple, dict)
 
 
-def run_selective(
-    tx: Any, fn: VariableTracker, args: list, kwargs: dict, settings: dict[str, Any], context_fn: VariableTracker
-) -> VariableTracker:
-    """A call of ``fn`` as such a region. ``settings``: keywords of checkpoint() itself."""
-    contexts = _real(tx, realize(context_fn, tx.state))
-    if tx.state.graph.body is not None:
-        raise _refused("in a function that torch calls")
-    outer = [subgraphs.as_structure(tx, a) for a in args], {k: subgraphs.as_structure(tx, v) for k, v in kwargs.items()}
-    leaves = [leaf for leaf in pytree.tree_leaves(outer) if isinstance(leaf, TensorVariable)]
-    inside = pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, outer)
-    mode = tx.state.graph.mode
-    traced = subgraphs.trace(tx, "torch.utils.checkpoint", fn, *inside)
-    if mode.random:
-        raise _refused("of what draws random numbers")
-    module = traced.module()
-    operands = [(t.node, t.fake) for t in leaves] + [(n, n.meta["example_value"]) for n in traced.lifted]
+class _ContextVariable(VariableTracker):
+    """One of the two contexts. It stays in the trace."""
 
-    def checkpointed(body: Any, given: Sequence[torch.Tensor]) -> Any:
-        if all(type(t) in stand_ins.PLAIN for t in given):
-            return torch.utils.checkpoint.checkpoint(body, *given, use_reentrant=False, context_fn=contexts, **settings)
-        body.meta["_checkpoint_context_fn"] = contexts
-        return torch.ops.higher_order.tag_activation_checkpoint(body, *given)
+    __slots__ = ("policy",)
 
-    results = iter(control_flow.operator(tx, "checkpoint", checkpointed, [], [module], [tuple(operands)], _plainly))
-    return subgraphs.as_tracker(tx, pytree.tree_map(lambda v: next(results) if isinstance(v, torch.Tensor) else v, traced.results))
+    def __init__(self, policy: VariableTracker) -> None:
+        self.policy = policy
+        self.source = None
+
+    def python_type(self) -> type:
+        return TorchDispatchMode
 
 
-def _plainly(body: Any, given: Sequence[Any]) -> Any:
-    return body(*given)
+@handles(torch.utils.checkpoint.create_selective_checkpoint_contexts)
+def contexts(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    given = dict(zip(("policy_fn_or_list", "allow_cache_entry_mutation"), args, strict=False)) | kwargs
+    return TupleVariable([_ContextVariable(given["policy_fn_or_list"]) for _ in range(2)])
 
 
-def _real(tx: Any, tracker: VariableTracker) -> Any:
-    """The object that the program has, or has made of such: a function of a module, or a ``functools.partial`` of one."""
-    if isinstance(tracker, PartialVariable) and not tracker.kwargs:
-        return functools.partial(_real(tx, realize(tracker.func, tx.state)), *(_real(tx, realize(a, tx.state)) for a in tracker.args))
-    if isinstance(tracker, ConstantVariable):
-        return tracker.value
-    if type(tracker) in (ListVariable, TupleVariable):
-        return [_real(tx, realize(item, tx.state)) for item in tracker.items]  # type: ignore[attr-defined]
-    value = getattr(tracker, "value", None)
-    known = type(value) in (types.FunctionType, types.BuiltinFunctionType, torch._ops.OpOverload, functools.partial)
-    if not known or not isinstance(tracker, ObjectVariable):
-        raise _refused("and a context_fn that the trace has made")
-    tx.state.guards.pin(tracker.source or Source("CONST", value), value)
-    return value
+class Selection:
+    """What the contexts that ``context_fn`` gives say about the nodes of a region."""
+
+    def __init__(self, tx: Any, context_fn: VariableTracker) -> None:
+        self.tx = tx
+        with pure(tx.state, _WHAT):
+            self.older = tx.state.older
+            made = realize(calls.call(tx, context_fn, [], {}), tx.state)
+        items = made.items if type(made) is TupleVariable else []
+        if len(items) != 2 or not all(isinstance(item, _ContextVariable) for item in items):
+            raise GraphBreak("untraceable_call", f"{_WHAT} that gives other contexts than create_selective_checkpoint_contexts")
+        self.policy = realize(items[0].policy, tx.state)
+        self.listed: list | None = None
+        if isinstance(self.policy, ListVariable):
+            self.listed = [getattr(realize(item, tx.state), "value", None) for item in self.policy.items]
+            if not all(isinstance(op, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) for op in self.listed):
+                raise GraphBreak("untraceable_call", f"{_WHAT} that lists something other than operators")
+
+    def mark(self, nodes: Iterable[torch.fx.Node]) -> None:
+        """Put down for each node what the policy says. Where it stands for several operations, one that is kept decides."""
+        state = self.tx.state
+        with pure(state, _WHAT):
+            state.older = self.older
+            for node in nodes:
+                said = [self._ask(*call) for call in _operations(node)]
+                if said:
+                    node.meta["recompute"] = next((policy for policy in said if policy in _SAVED), said[0])
+
+    def _ask(self, op: Any, args: tuple, kwargs: dict, result: Any) -> CheckpointPolicy:
+        if self.listed is not None:
+            return CheckpointPolicy.MUST_SAVE if op in self.listed else CheckpointPolicy.PREFER_RECOMPUTE
+        tx, graph = self.tx, self.tx.state.graph
+        body = subgraphs.Body(graph.body)
+
+        def shown(value: Any) -> Any:
+            if isinstance(value, torch.Tensor):
+                return body.input(value)
+            return value if isinstance(value, _PLAIN) else wrap_pinned(tx, value)
+
+        graph.body = body
+        try:
+            told = pytree.tree_map(shown, (args, kwargs, result))
+            given = [subgraphs.as_tracker(tx, arg) for arg in told[0]]
+            named = {key: subgraphs.as_tracker(tx, value) for key, value in told[1].items()}
+            context = {"is_recompute": constant(False), "op_output": subgraphs.as_tracker(tx, told[2])}
+            about = calls.call(tx, wrap_pinned(tx, SelectiveCheckpointContext), [], context)
+            said = realize(calls.call(tx, self.policy, [about, wrap_pinned(tx, op), *given], named), tx.state)
+        finally:
+            graph.body = body.parent
+        answer = said.value if isinstance(said, (ConstantVariable, ObjectVariable)) else None
+        if isinstance(answer, bool):
+            return CheckpointPolicy.MUST_SAVE if answer else CheckpointPolicy.PREFER_RECOMPUTE
+        if not isinstance(answer, CheckpointPolicy):
+            raise GraphBreak("untraceable_call", f"{_WHAT} whose policy gives something other than a CheckpointPolicy")
+        return answer
 
 
-def _refused(why: str) -> GraphBreak:
-    return GraphBreak("untraceable_call", f"torch.utils.checkpoint with a context_fn {why}")
+class _Listening(TorchDispatchMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # as in fake.py
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: tuple = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        if func not in SAC_IGNORED_OPS:
+            self.heard.append((func, args, kwargs or {}, result))
+        return result
+
+
+def _operations(node: torch.fx.Node) -> list[tuple]:
+    """What a node stands for in the dispatcher, as (operator, arguments, keywords, result); found on tensors like its own."""
+    values = [used.meta.get("example_value") for used in node.all_input_nodes]
+    if node.op not in ("call_function", "call_method") or not any(isinstance(value, torch.Tensor) for value in pytree.tree_leaves(values)):
+        return []
+    if any(used.op == "get_attr" for used in node.all_input_nodes):
+        raise GraphBreak("untraceable_call", f"{_WHAT} around a function that torch calls")
+    with CaptureMode(), _Listening() as listening, contextlib.suppress(*running.PROPAGATION_ERRORS):
+        args, kwargs = torch.fx.map_arg((node.args, node.kwargs), lambda used: pytree.tree_map(_like, used.meta.get("example_value")))
+        listening.heard.clear()
+        if node.op == "call_method":
+            getattr(args[0], node.target)(*args[1:], **kwargs)  # type: ignore[arg-type]
+        else:
+            node.target(*args, **kwargs)  # type: ignore[operator]
+    return listening.heard
+
+
+def _like(value: Any) -> Any:
+    """A tensor of the same form without symbols, in the fake mode that is in force."""
+    if not isinstance(value, torch.Tensor):
+        return _plain(value)
+    size, stride = [_plain(n) for n in value.shape], [_plain(n) for n in value.stride()]
+    return torch.empty_strided(size, stride, dtype=value.dtype, device=value.device).requires_grad_(value.requires_grad)
+
+
+def _plain(number: Any) -> Any:
+    if isinstance(number, (torch.SymInt, torch.SymFloat, torch.SymBool)):
+        number = number.node.hint
+        if number is None:
+            raise GraphBreak("untraceable_call", f"{_WHAT} around sizes that depend on values")
+    return number

@@ -72,6 +72,8 @@ FACTORIES = frozenset(("zeros", "ones", "empty", "full", "arange", "linspace", "
                        "bartlett_window", "blackman_window", "kaiser_window", "from_numpy_", "range"))
 _REFUSED = frozenset(("manual_seed", "seed", "save", "load", "compile", "set_grad_enabled", "no_grad", "is_tensor",
                       "equal", "allclose", "is_nonzero", "nonzero_", "from_numpy", "from_file", "set_default_dtype"))
+# Of torch.nn.functional: they call a function of the program, or raise for some values. They are traced into.
+_IN_PYTHON = frozenset(("triplet_margin_with_distance_loss", "gaussian_nll_loss"))
 
 
 _WAITED = WeakIdKeyDictionary()
@@ -225,6 +227,8 @@ def _classify(fn: Any) -> str:
         return ""
     if isinstance(fn, types.FunctionType):
         if fn.__module__ in ("torch.nn.functional", "torch.functional") and not name.startswith("__"):
+            if name in _IN_PYTHON:
+                return ""
             if name in ("_in_projection_packed",) or getattr(F, name, None) is fn or getattr(torch.functional, name, None) is fn:
                 return "graph"
         return ""
