@@ -271,3 +271,37 @@ def test_another_dtype_is_another_capture():
     x = torch.zeros(1)
     for dtype in (np.dtype("float32"), np.dtype("float64"), np.dtype("float32"), np.dtype("int8")):
         assert f(x, dtype).item() == (1 if dtype == np.float32 else 2)
+
+
+@differential(lambda: (torch.arange(16.0).view(4, 4), np.array([0, 2])), graphs=1)
+def test_positions_in_arrays(x, rows):
+    grid = x[np.array([[0, 1], [2, 3]])]
+    return x[rows], x[:, rows], x[rows, rows], x[rows + 1], grid, x[np.array([1])].sum()
+
+
+@differential(lambda: (torch.arange(16.0).view(4, 4), np.array([0, 2])))
+def test_positions_that_change(x, rows):
+    x[rows] = 0
+    x[:, rows] += 2
+    later = rows + 1
+    y = x[later]
+    later[0] = 0
+    return y, x[later], x
+
+
+@differential(lambda: (torch.arange(4.0), np.array([True, False, True, True])))
+def test_arrays_that_are_no_positions(x, mask):
+    seen = [x[mask]]
+    kinds = (np.array([0.5]), np.array(1), np.array([1], dtype=np.int32), np.array([], dtype=np.int64), np.array([7]), np.array([1], dtype=np.uint8))
+    for key in kinds:
+        try:
+            seen.append(x[key])
+        except (IndexError, TypeError) as error:
+            seen.append((type(error), str(error)))
+    return seen
+
+
+@differential(lambda: (torch.ones(2), np.float32(1.5)), graphs=1)
+def test_tensors_of_scalars(x, number):
+    return (x * torch.tensor(number), torch.tensor(np.float64(2)), torch.tensor(np.int32(3)), torch.as_tensor(np.bool_(True)),
+            torch.tensor(np.float16(1.5)) + x)

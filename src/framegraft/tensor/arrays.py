@@ -175,6 +175,27 @@ def _as_tensor(tx: Any, fn: Any, array: ArrayVariable) -> VariableTracker:
 torchops.AS_TENSOR[ArrayVariable] = _as_tensor
 
 
+def _with_tensors(tx: Any, args: list) -> list:
+    """The arguments of a tensor's indexing, with tensors for arrays of positions in the key (sequenceToVariable)."""
+    obj, key, *value = args
+    key = realize(key, tx.state)
+    items = [realize(item, tx.state) for item in key.items] if type(key) is TupleVariable else [key]
+    if not any(isinstance(item, ArrayVariable) for item in items):
+        return args
+    items = [_positions(tx, item) if isinstance(item, ArrayVariable) else item for item in items]
+    return [obj, TupleVariable(items) if type(key) is TupleVariable else items[0], *value]
+
+
+def _positions(tx: Any, array: ArrayVariable) -> VariableTracker:
+    made: Any = _as_tensor(tx, torch.tensor, array)
+    if made.fake.dtype not in (torch.int64, torch.bool) or not made.fake.dim():
+        raise GraphBreak("numpy_call", "an array of something other than positions or truth values as an index of a tensor")
+    return made
+
+
+running.KEYS.append(_with_tensors)
+
+
 # -- calls
 
 

@@ -103,6 +103,8 @@ PLAIN_OPERATORS: dict[Any, Any] = {
 
 FLOATS: list[Any] = []  # (tx, target, args, kwargs) -> the value, or None; set by floats.py, which builds on this file
 
+KEYS: list[Any] = []  # (tx, args of an indexing) -> these, with tensors for arrays in the key; set by arrays.py, likewise
+
 NUMBERS: list[Any] = []  # (tx, target, args, run) -> the value, or None; set by optim.py, which builds on this file
 
 
@@ -123,8 +125,9 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:
             return rewritten
-    if target in indexing.BY_KEY and state.graph.policy is not None and isinstance(args[0], TensorVariable):
-        selected = _selected(tx, target, args)
+    if target in indexing.BY_KEY and isinstance(args[0], TensorVariable):
+        args = KEYS[0](tx, args)
+        selected = _selected(tx, target, args) if state.graph.policy is not None else None
         if selected is not None:
             return selected
     name = target if kind == "call_method" else getattr(target, "__name__", str(target))

@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, class_checks, hashed, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
-from . import devices, leaves, numpy, special, subclasses, symbolic
+from . import devices, indexing, leaves, numpy, special, subclasses, symbolic
 from .fake import FakeTensor
 from .modes import guard_answer
 from .policy import INT64
@@ -319,6 +319,10 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
             return filled
     if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and type(args[0]) in AS_TENSOR:
         return AS_TENSOR[type(args[0])](tx, fn, args[0])
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and isinstance(args[0], ConstantVariable):
+        dtype = _NUMPY_DTYPES.get(args[0].python_type().__name__) if args[0].python_type() in numpy.SCALARS else None
+        if dtype is not None:
+            return run_node(tx, "call_function", torch.tensor, [constant(args[0].value.item())], {"dtype": constant(dtype)})
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
         return OF_LIST[0](tx, fn, args, kwargs)
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
@@ -326,6 +330,10 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     _user_operator(tx, fn, args)
     return run_node(tx, "call_function", fn, args, kwargs)
 
+
+# Of the tensors that torch makes of NumPy's scalars.
+_NUMPY_DTYPES = {name: getattr(torch, name) for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")}
+_NUMPY_DTYPES |= dict.fromkeys(("bool_", "bool"), torch.bool)
 
 OF_LIST: list[Any] = []  # (tx, fn, args, kwargs) -> torch.tensor() of a list with tensors; this and the next set by literal.py
 AS_TYPE: list[Any] = []  # (tx, tensor, args, kwargs) -> what Tensor.type() gives, or None
@@ -358,6 +366,8 @@ FunctionLike = (MethodVariable, BuiltinMethodVariable)
 
 def _user_operator(tx: Any, fn: Any, args: list) -> None:
     for arg in args:
+        if type(arg) in AS_TENSOR and fn in indexing.BY_KEY:
+            continue
         if isinstance(arg, ObjectVariable) and arg.payload is None and not issubclass(type(arg.value), type) and (
                 not members.leaves_to_tensors(tx, arg, getattr(fn, "__name__", fn))):
             raise GraphBreak("untraceable_call", f"a {arg.cls.__name__} as an argument of a tensor operation")
