@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 from torch.autograd import graph as autograd_graph
+from torch.fx import traceback
 from torch.fx.graph_module import GraphModule, _WrappedCall
-from torch.fx.traceback import annotate_fn
 
 from .api import OptimizedModule, _compile_object, compile, graph_break, is_compiling  # noqa: A004
 from .errors import GraphBreak
@@ -66,8 +66,9 @@ skip.TRACED.update(_OWN[name].fget.__code__ for name in ("training", "forward", 
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
 skip.TRACED.add(_WrappedCall.__call__.__code__)
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
-skip.TRACED.update(c for d in annotate_fn.__code__.co_consts if isinstance(d, types.CodeType)
-                   for c in d.co_consts if isinstance(c, types.CodeType) and c.co_name == "wrapper")
+if hasattr(traceback, "annotate_fn"):
+    skip.TRACED.update(c for d in traceback.annotate_fn.__code__.co_consts if isinstance(d, types.CodeType)
+                       for c in d.co_consts if isinstance(c, types.CodeType) and c.co_name == "wrapper")
 
 
 class _CompiledVariable(MethodVariable):

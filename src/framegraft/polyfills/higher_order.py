@@ -48,11 +48,11 @@ def scan(first: Any, combine_fn: Any, init: Any, xs: Any, dim: int, reverse: boo
     return carry, out
 
 
-def create_mask(kind_of: Any, mod_fn: Any, B: Any, H: Any, Q_LEN: Any, KV_LEN: Any, device: Any = None) -> Any:  # noqa: N803
+def create_mask(kind_of: Any, mod_fn: Any, B: Any, H: Any, Q_LEN: Any, KV_LEN: Any, *device: Any, **named: Any) -> Any:  # noqa: N803
     """torch/nn/attention/flex_attention.py: ``kind_of`` tells what the function is for, by its parameters."""
-    return masked(mod_fn, kind_of(mod_fn).name == "SCORE_MOD", (B, H, Q_LEN, KV_LEN), device)
+    return masked(mod_fn, kind_of(mod_fn).name == "SCORE_MOD", (B, H, Q_LEN, KV_LEN, *device), named)
 
 
-def masked(mod_fn: Any, of_scores: bool, sizes: Any, device: Any) -> Any:
+def masked(mod_fn: Any, of_scores: bool, given: Any, named: Any) -> Any:
     """Stands in a trace for the rest of ``create_mask``."""
     raise NotImplementedError

@@ -32,5 +32,6 @@ def end(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return NONE
 
 
-calls.REPLACED[traceback.annotate.__wrapped__.__code__] = polyfills.annotate  # type: ignore[attr-defined]
-calls.REPLACED[traceback.preserve_node_meta.__wrapped__.__code__] = polyfills.nothing  # type: ignore[attr-defined]
+for _name, _polyfill in (("annotate", polyfills.annotate), ("preserve_node_meta", polyfills.nothing)):
+    if (_found := getattr(traceback, _name, None)) is not None:  # torch 2.8 has no annotate()
+        calls.REPLACED[_found.__wrapped__.__code__] = _polyfill

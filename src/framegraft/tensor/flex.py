@@ -70,7 +70,7 @@ def attention(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return (*qkv, score_mod, (*(block[side] for block in where), mask_mod), scale, options, *around)
 
     op = torch.ops.higher_order.flex_attention
-    known_in_capture(op, registered_hop_fake_fns[op])  # type: ignore[index]
+    known_in_capture(op, registered_hop_fake_fns.get(op))  # type: ignore[arg-type]
     return TupleVariable(call_operator(tx, _NAME, op, modules, operands, op))
 
 
@@ -90,7 +90,7 @@ def create_mask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 @handles(polyfills.masked)
 def mask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """Torch's ``create_mask`` on a function with as many parameters, by which it tells what the function is for."""
-    of_scores, sizes, device = (need_constant_deep(arg) for arg in args[1:])
+    of_scores, given, named = need_constant_deep(args[1]), need_constant_deep(args[2]), subgraphs.as_structure(tx, args[3])
     create_mask = sys.modules["torch.nn.attention.flex_attention"].create_mask
 
     def make(inner: Any) -> Any:
@@ -100,7 +100,7 @@ def mask(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         def mask_mod(b: Any, h: Any, q: Any, k: Any) -> Any:
             return inner(b, h, q, k)
 
-        return lambda: create_mask(score_mod if of_scores else mask_mod, *sizes, device)
+        return lambda: create_mask(score_mod if of_scores else mask_mod, *given, **named)
 
     return transforms.apply(tx, "create_mask", make, args[0], ((), {}))
 
