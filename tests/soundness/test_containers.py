@@ -354,3 +354,32 @@ def test_iterators_that_draw_from_one_place_or_not(C):
 
     c = C(draws)
     return [c(X(), one, other) for one, other in pairs()]
+
+
+@probe
+def test_which_of_equal_keys_a_dict_has(C):
+    """A key stays the object that came first; the trace asks for it by an equal one, before it sees all keys."""
+
+    def asked(x, d, key):
+        return x + d.get(key, 0), list(d), repr(d)
+
+    def written(x, d, key):
+        d[key] = d.setdefault(key, 4) + 1
+        return x, list(d.items()), {**d}
+
+    def moved(x, d, key):
+        d.move_to_end(key)
+        return x, list(d.items()), d.popitem(last=True)
+
+    class Name(str):
+        pass
+
+    told = []
+    for f in (asked, written, moved):
+        c = C(f)
+        for keys in ((1, True, 1.0), (True, 1), (0, -0.0), ((1, 2), (True, 2.0)), ("a", Name("a")), (Name("a"), "a")):
+            for key in keys:
+                d = collections.OrderedDict({keys[0]: 3, "other": 5})
+                told += [c(X(), d, key), list(d.items())]
+                told += [c(X(), plain, key), list(plain.items())] if f is not moved and (plain := {keys[0]: 3}) else []
+    return told

@@ -203,3 +203,26 @@ def test_traceback_of_a_caught_exception(C):
     a = c(X())
     k[0] = 3
     return a, c(X())
+
+
+@probe
+def test_what_an_eq_says_of_the_same_object(C):
+    """Containers ask no object whether it is itself."""
+
+    class Never:
+        def __init__(self, h):
+            self.h = h
+
+        def __hash__(self):
+            return self.h
+
+        def __eq__(self, other):
+            return False
+
+    def f(x, items, one):
+        return x + (one in items), items.count(one), items == [one, one], {one: 1, items[0]: 2}, (one,) == (items[1],)
+
+    c = C(f)
+    a, b = Never(1), Never(1)
+    pairs = [([a, b], b), ([a, b], Never(1)), ([a, b], b), ([a, a], a), ([a, b], a), ([b, b], a)]
+    return [len(part) if isinstance(part, dict) else part for pair in pairs for part in c(X(), *pair)]

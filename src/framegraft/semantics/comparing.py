@@ -217,7 +217,7 @@ def same_object(tx: Any, a: VariableTracker, b: VariableTracker) -> bool:
     if nan is not None and a.python_type() is b.python_type():
         a, b = specialised(a), specialised(b)
     if not isinstance(a, ConstantVariable) or not isinstance(b, ConstantVariable):
-        return False
+        return slots.in_python(tx, a, "__eq__") and identical(tx, a, b)  # which the guards must tell: no answer of __eq__ does
     return same_nan(tx, a, b) if is_nan(a.value) and is_nan(b.value) else a.value is b.value
 
 

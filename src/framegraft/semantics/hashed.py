@@ -223,10 +223,11 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
     for index, key in enumerate(keys):
         if key in d.deleted:
             continue
-        if key in known:
-            items[key] = known.pop(key)
-            continue
-        value = LazyVariable(dict.__getitem__(d.value, key), d.source.entry(d.value, key))
+        found = known.pop(key, None)  # by an equal key, perhaps: True for 1
+        if found is not None:
+            value = found[1]
+        else:
+            value = d.fetched[key] = LazyVariable(dict.__getitem__(d.value, key), d.source.entry(d.value, key))
         if type(key) in CONSTANT_TYPES or TENSOR.is_constant_type(type(key)):
             tracker: VariableTracker = constant(key)
         else:
@@ -235,7 +236,6 @@ def complete(tx: Any, d: DictVariable) -> dict[Any, tuple[VariableTracker, Varia
             if hashed is not key and not (hashed == key and _is_compound(key)):  # its items are guarded
                 raise GraphBreak("unsupported_iterator", f"a dict with a {type(key).__name__} as a key")
         items[key] = (tracker, value)
-        d.fetched[key] = value
     items.update(known)
     d.items = items
     d.complete = True

@@ -30,14 +30,15 @@ def move_to_end(tx: Any, obj: ObjectVariable, args: list, kwargs: dict) -> Varia
     payload = obj.payload
     if not isinstance(payload, DictVariable) or not last and payload.source is not None:
         return None
-    if hashed.dict_get(tx, payload, args[0]) is not None:
-        order = hashed.complete(tx, payload)
-        if hashed.hash_key(tx, args[0]) == next(reversed(order) if last else iter(order)):
-            return NONE  # iterators go on
-    value = hashed.dict_delete(tx, payload, args[0])
-    if value is None:
+    if hashed.dict_get(tx, payload, args[0]) is None:
         raise UserRaise(containers.key_error(args[0]))
-    hashed.dict_set(tx, payload, args[0], value)
+    order = hashed.complete(tx, payload)
+    hashable = hashed.hash_key(tx, args[0])
+    if hashable == next(reversed(order) if last else iter(order)):
+        return NONE  # iterators go on
+    key, value = order[hashable]
+    hashed.dict_delete(tx, payload, key)
+    hashed.dict_set(tx, payload, key, value)
     if not last:
         entries = list(payload.items.items())
         payload.items = dict([entries[-1], *entries[:-1]])

@@ -6,13 +6,12 @@ interpreter would ask them, so they must change nothing; and an object that is a
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from ..errors import GraphBreak
 from ..interp.state import need_constant, realize
 from ..model.value import ObjectVariable, VariableTracker
-from . import calls, functions, hashed, lookup, operators
+from . import comparing, functions, hashed, lookup
 
 
 class OwnKey:
@@ -61,7 +60,7 @@ def key_of(tx: Any, key: ObjectVariable) -> OwnKey | None:
 
 
 def _is_one_of(tx: Any, key: VariableTracker, members: list) -> bool:
-    told = {m is key or calls.truth_of(tx, realize(operators.apply(tx, operator.eq, [m, key]), tx.state)) for m in members}
+    told = {comparing.equal_items(tx, m, key) for m in members}
     if len(told) > 1:
         raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key, which equals some of several equal ones")
     return told.pop()
