@@ -54,5 +54,7 @@ def test_of_other_objects_later():
 
 @differential(lambda: (torch.ones(2), Holder(), int | str), graphs=1)
 def test_unions_compared(x, holder, union):
-    said = union == (int | str), union == str | int, union != (int | float), holder.union == (None | int), union == int  # noqa: E712
-    return x * 2, said, union in (int | None, str | int)
+    said = union == (int | str), union == str | int, union != (int | float), holder.union == (None | int), union == int
+    other = union == "int | str", "int | str" != union, union == 3, union == None, union != torch.ones  # noqa: E711
+    assert not any(other[:1])
+    return x * 2, said, other, union in (int | None, str | int)

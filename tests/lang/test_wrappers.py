@@ -136,3 +136,23 @@ def test_annotations_of_a_function_made_here(x):
     constant.__annotations__ = {"f": 3}
     told += [dict(f.__annotations__) for f in (plain, full, constant, first, second)]
     return told, [f.__annotations__ for f in (plain, full, constant, first, second)], plain, second
+
+
+class Adding:
+    def add(self, x):
+        """Twice and one."""
+        return x * 2 + 1
+
+    add.mark = "of a method"
+
+
+class Wrapping(Adding):
+    def __init__(self):
+        self.add = plus_one(self.add)
+
+
+@differential(lambda: (torch.ones(2), Adding()), graphs=1)
+def test_methods(x, other):
+    made, outer = Wrapping(), plus_one(other.add)
+    told = [(f.__name__, f.__qualname__, f.__doc__, f.__module__, f.mark) for f in (made.add, outer)]
+    return made.add(x) + outer(x), told, list(vars(made)), outer.__wrapped__ == other.add, made.add.__wrapped__.__self__ is made

@@ -69,8 +69,6 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
             return _compare_sequences(tx, fn, a.items, b.items)
         if type(a) is type(b) and isinstance(a, (MethodVariable, BuiltinMethodVariable)):
             return constant(_same_methods(tx, a, b) == (fn is operator.eq))
-        if _is_union(a) and _is_union(b):
-            return constant(fn(a.value, b.value))  # type: ignore[attr-defined]
     swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type())
     for left, right, method in ((b, a, mirrored), (a, b, name)) if swap else ((a, b, name), (b, a, mirrored)):
         result = slot_result(tx, left, method, right)
@@ -156,6 +154,11 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
         if found is types.BuiltinFunctionType.__eq__ or found is types.BuiltinFunctionType.__ne__:  # meth_richcompare
             other = getattr(right, "value", None)
             return constant(found(left.value, other)) if issubclass(type(other), types.BuiltinFunctionType) else None
+        if getattr(found, "__objclass__", None) is types.UnionType:  # union_richcompare
+            if not issubclass(right.python_type(), types.UnionType):
+                return None
+            if _is_union(left) and _is_union(right) and name in ("__eq__", "__ne__"):
+                return constant(found(left.value, right.value))  # type: ignore[attr-defined]
         known = METHODS.get((type(left), name))  # of a dict's view
         if known is not None and (result := known(tx, left, [right], {})) is not None:
             return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result

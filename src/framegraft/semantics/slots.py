@@ -22,6 +22,7 @@ _COMPARED: dict[type, tuple[type, ...]] = {
     range: (range,), slice: (slice,), types.CodeType: (types.CodeType,), types.MethodType: (types.MethodType,),
     types.CellType: (types.CellType,), types.BuiltinFunctionType: (types.BuiltinFunctionType,), type: (type,),
 }
+_COMPARED[types.UnionType] = (types.UnionType,)  # type: ignore[index]  # a class where it is none of typing's forms
 _NO_BUFFER = frozenset((*_OPERANDS, type(None), list, tuple, str, collections.deque, range, slice, type, types.FunctionType))
 NO_SEQUENCE = frozenset((int, bool, float, complex, type(None)))  # without tp_as_sequence
 _FORMATTED = (str, bytes)  # their % takes whatever is on the right

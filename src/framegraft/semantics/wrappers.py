@@ -9,7 +9,7 @@ from typing import Any
 from ..interp.frame import CO_GENERATOR
 from ..interp.state import realize
 from ..model.dispatch import handles
-from ..model.value import ConstantVariable, FunctionVariable, LazyVariable, ObjectVariable, TupleVariable, VariableTracker
+from ..model.value import ConstantVariable, FunctionVariable, LazyVariable, MethodVariable, ObjectVariable, TupleVariable, VariableTracker
 from . import attributes, calls
 from .wrapping import wrap_pinned
 
@@ -49,6 +49,9 @@ def _taken(tx: Any, wrapper: Any, wrapped: Any) -> dict[str, Any] | None:
     """What the wrapper gets; None where the trace cannot tell."""
     if not isinstance(wrapper, FunctionVariable) or wrapper.code.co_flags & CO_GENERATOR:
         return None
+    if type(wrapped) is MethodVariable:  # whose attributes are its function's
+        of_function = _taken(tx, wrapper, realize(wrapped.func, tx.state))
+        return None if of_function is None else of_function | {"__wrapped__": wrapped}
     if isinstance(wrapped, FunctionVariable):
         found: dict[str, Any] = {k: wrapped.attrs[k] for k in wrapped.attrs}
         found |= {k: attributes.get_attr(tx, wrapped, k) for k in _SPECIAL}
