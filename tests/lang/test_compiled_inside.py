@@ -125,3 +125,15 @@ def test_unknown_backends(x):
         return torch.compile(doubled, backend="nobody's")(x)
     except Exception as error:
         return type(error).__name__
+
+
+def test_a_backend_of_the_program_sees_its_graphs():
+    seen = []
+
+    def backend(gm, inputs):
+        seen.append(gm)
+        return gm.forward
+
+    compiled = torch.compile(doubled, backend=backend)
+    check(lambda x: compiled(x.sin()) + 1, inputs, 2)
+    assert len(seen) == 1

@@ -64,3 +64,14 @@ def test_tracebacks_given_where_it_is_raised(x):
             raise ValueError(1).with_traceback(error.__traceback__) from None
     except ValueError as error:
         return x + 1, error.args, error.with_traceback(None) is error
+
+
+@differential()
+def test_wrong_numbers_of_arguments(x):
+    seen = []
+    for call in (lambda e: e.add_note("a", 0), lambda e: e.add_note(), lambda e: e.with_traceback(), lambda e: e.with_traceback(None, 1)):
+        try:
+            call(KeyError("k"))
+        except TypeError as error:
+            seen.append(type(error))
+    return x, seen

@@ -124,7 +124,7 @@ def unwrapped(fn: types.FunctionType) -> tuple[Any, str]:
         inner = fn.__dict__.get("_torchdynamo_orig_callable")
         if fn.__qualname__ == "wrap_dunder_call_ctx_manager.<locals>.inner":  # dont_skip_tracing and the like, which tell torch.compile
             return _held(fn, "func"), ""
-        if fn.__code__.co_name == "compile_wrapper":
+        if fn.__code__.co_name == "compile_wrapper" and _is_torchs(_held(fn, "self")):
             return inner, "_torchdynamo_orig_callable"
     elif path in _COMPILE_PY:
         inner = fn.__dict__.get("__wrapped__")
@@ -133,6 +133,15 @@ def unwrapped(fn: types.FunctionType) -> tuple[Any, str]:
     if isinstance(inner, types.FunctionType) and inner.__code__.co_filename.startswith(_OPTIM):
         return inner, ""
     return None, ""
+
+
+def _is_torchs(context: Any) -> bool:
+    """Whether ``torch.compile`` was asked for one of torch's own backends. One of the program's is to see the graphs."""
+    backend: Any = getattr(context, "callback", None)
+    while hasattr(backend, "_torchdynamo_orig_backend"):
+        backend = backend._torchdynamo_orig_backend
+    module = getattr(getattr(backend, "compiler_fn", backend), "__module__", None) or ""
+    return module == "torch" or module.startswith(("torch._dynamo.backends.", "torch._inductor."))
 
 
 def _held(fn: types.FunctionType, name: str) -> Any:

@@ -116,8 +116,15 @@ def class_mro(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Variab
     return ListVariable([wrap_pinned(tx, c) for c in obj.value.__mro__])  # type: ignore[attr-defined]
 
 
+def _check_one(name: str, args: list) -> None:
+    """Of these methods CPython does not tell how many arguments they take."""
+    if len(args) != 1:
+        raise UserRaise(user_error(TypeError, f"BaseException.{name}() takes exactly one argument ({len(args)} given)"))
+
+
 @method(ExceptionVariable, "with_traceback")
 def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
+    _check_one("with_traceback", args)
     exception_attributes.generic_set_exception_attr(tx, obj, "__traceback__", args[0])
     return obj
 
@@ -125,6 +132,7 @@ def exception_with_traceback(tx: Any, obj: ExceptionVariable, args: list, kwargs
 @method(ExceptionVariable, "add_note")
 def exception_add_note(tx: Any, obj: ExceptionVariable, args: list, kwargs: dict) -> VariableTracker:
     """Objects/exceptions.c, BaseException_add_note."""
+    _check_one("add_note", args)
     note = args[0]
     if not issubclass(note.python_type(), str):
         raise UserRaise(user_error(TypeError, f"note must be a str, not '{type_name(note.python_type())}'"))
