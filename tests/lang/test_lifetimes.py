@@ -607,3 +607,61 @@ def test_what_holds_very_many_objects_is_not_walked_through(monkeypatch):
     assert letting_go.tells([[n] for n in range(100_000)])
     assert not letting_go.tells([[n] for n in range(1000)])
     assert len(looked) < 10_000
+
+
+def read(thing):
+    return 1
+
+
+def after_a_break(thing):
+    print("break")
+    return 1
+
+
+class Entered(Noisy):
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        Noisy.log.append("left")
+
+
+@pytest.mark.parametrize("use", [
+    lambda: read(Noisy("a")),
+    lambda: read(thing=[Noisy("a")]) + read(Noisy("b")),
+    lambda: after_a_break(Noisy("a")),
+    lambda: len([Noisy("a")]),
+    lambda: 1 if Noisy("a") else 2,
+    lambda: Noisy("a") is None,
+    lambda: max([Noisy("a")], key=read).__class__ is Noisy,
+    lambda: sum(read(Noisy(name)) for name in "ab"),
+    lambda: [Noisy("a"), Noisy("b")][0].name == "a",
+])
+def test_used_from_the_stack(use):
+    """What no variable holds dies with the instruction that uses it."""
+
+    def f(x):
+        x = x + use()
+        Noisy.log.append("behind")
+        return x * 2
+
+    expected = f(torch.ones(3)), heard()
+    compiled = framegraft.compile(f, backend="eager")
+    for _ in range(2):
+        assert str((compiled(torch.ones(3)), heard())) == str(expected)
+
+
+@differential()
+def test_held_by_what_the_trace_makes(x):
+    box = types.SimpleNamespace(one=Noisy("a"), more=[Noisy("b")])
+    x = x + 1
+    del box
+    Noisy.log.append("behind")
+    with Entered("c"):
+        x = x + 1
+    Noisy.log.append("behind")
+    for thing in [Noisy("d"), Noisy("e")]:
+        x = x + read(thing)
+    Noisy.log.append("behind")
+    del thing
+    return x, heard()

@@ -334,3 +334,34 @@ def test_bound_method_of_a_base_class(C):
 def test_bound_method_of_another_tensor(C):
     c = C(lambda x, method: method(x) + 1)
     return c(X(), X().mul), c(X(), (X() * 3).mul), c(X(), X().add), c(X(), X().reshape(1, -1).add)
+
+
+@probe
+def test_keyword_defaults_that_nobody_reads(C):
+    class K:
+        def __init__(self, *, a=1): ...
+
+        def method(self, x, *, b=2):
+            return x
+
+        def __call__(self, x, *, c=3):
+            return x + 1
+
+    def required(x, *, d):
+        return x * 2
+
+    def f(x):
+        x = K()(K().method(x))
+        try:
+            return required(x)
+        except TypeError as error:
+            return x, str(error)
+
+    c = C(f)
+    seen = [c(X())]
+    for fn, defaults in ((required, {"d": 1}), (required, {}), *((fn, None) for fn in (K.__init__, K.method, K.__call__)), (required, {"d": 2})):
+        before, fn.__kwdefaults__ = fn.__kwdefaults__, defaults
+        seen.append(outcome(lambda: c(X())))
+        fn.__kwdefaults__ = before
+        seen.append(outcome(lambda: c(X())))
+    return seen

@@ -6,7 +6,9 @@ program raises: the frame's handlers are searched as CPython's exception table w
 
 from __future__ import annotations
 
+import functools
 import weakref
+from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
@@ -26,7 +28,7 @@ from ..model.value import (
     constant,
     looked_at,
 )
-from .letting_go import let_go
+from .letting_go import let_go, used_up
 from .state import GlobalScope, TraceState, realize, set_context
 
 RULES: dict[str, Any] = {}
@@ -142,6 +144,8 @@ class InstructionTranslator:
         state = self.state
         state.frames.append(self)
         step = self.step_hook if state.lines is None and state.watch is None else self.noted_step
+        if id(self.code) in ORIGIN:
+            step = functools.partial(self.rest_step, step)
         try:
             while True:
                 inst = self.instructions[self.ip]
@@ -183,6 +187,11 @@ class InstructionTranslator:
             self.state.lines.add((self.code, inst.positions[0]))
         if self.state.watch is not None:
             self.state.watch(self, inst)
+
+    def rest_step(self, step: Callable[[Instruction], None], inst: Instruction) -> None:
+        step(inst)
+        if self.state.telling:
+            used_up(self, inst)
 
     def handled(self, raised: UserRaise) -> bool:
         """Go on in the handler that covers the current instruction; False where none does (CPython: exception_unwind)."""

@@ -11,8 +11,10 @@ from typing import Any
 
 import torch
 
+from ..bytecode.flow import stack_use
+from ..bytecode.ir import Instruction
 from ..errors import GraphBreak
-from ..model.value import MISSING, LazyVariable, VariableTracker
+from ..model.value import MISSING, LazyVariable, VariableTracker, looked_at
 
 # Objects of these types tell nobody when they die, nor do they hold anything that would.
 _TELL_NOBODY = frozenset((type(None), bool, int, float, complex, str, bytes, range, slice, torch.Tensor, torch.nn.Parameter, torch.Size,
@@ -21,6 +23,8 @@ _COMPILER = os.path.join(os.path.dirname(torch.__file__), "_dynamo")
 # What these hold is not looked at: others hold it, too, as good as always.
 _KEPT = (type, types.ModuleType, types.FrameType, torch.Tensor, torch.nn.Module)
 _MOST = 4096  # so many objects that only one holds are looked at
+# What these take goes on to be held, or let_go() is asked.
+_MOVES = frozenset(("COPY", "SWAP", "STORE_FAST", "STORE_DEREF", "POP_TOP", "RETURN_VALUE", "YIELD_VALUE"))
 _FRAMES = (types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType)
 # References to an object while it is looked at: the list of referents, a variable and getrefcount's argument.
 _LOOKING = 3
@@ -31,12 +35,37 @@ _SEEN = 4
 def let_go(tx: Any, tracker: VariableTracker | None) -> None:
     """The frame is about to drop what a variable, a cell or the stack holds. Break where that may be the end of an object from outside, and
     the program is told of it."""
-    source = tracker.source if isinstance(tracker, VariableTracker) else None  # not of an empty variable or cell
-    if source is None or source.access not in ("ARG", "CELLVAL"):
+    if _is_from_outside(tracker):
+        value = getattr(tracker, "value", None)
+        if type(value) not in _TELL_NOBODY and _holders(tx.state, tracker) <= 1 and tells(value):
+            raise _its_end(value)
+
+
+def _is_from_outside(tracker: VariableTracker | None) -> bool:
+    """Whether the frame got it from its caller; no empty variable or cell."""
+    return isinstance(tracker, VariableTracker) and tracker.source is not None and tracker.source.access in ("ARG", "CELLVAL")
+
+
+def _its_end(value: Any) -> GraphBreak:
+    return GraphBreak("finaliser", f"a {type(value).__name__}, which tells when it dies")
+
+
+def goes_to_stack(tx: Any, tracker: VariableTracker | None) -> None:
+    """The prologue of a rest puts back what lay on the stack."""
+    if _is_from_outside(tracker) and tells(getattr(tracker, "value", None)):
+        tx.state.telling.append(tracker)
+
+
+def used_up(tx: Any, inst: Instruction) -> None:
+    """Break where an instruction takes one of those from the stack, and nothing else holds it: it may die with that, or with what is made
+    of it."""
+    if inst.op in _MOVES or inst.place < 0:
         return
-    value = getattr(tracker, "value", None)
-    if type(value) not in _TELL_NOBODY and _holders(tx.state, tracker) <= 1 and tells(value):
-        raise GraphBreak("finaliser", f"a {type(value).__name__}, which tells when it dies")
+    count = stack_use(inst, False)[0]
+    for item in tx.stack[-count:] if count else ():
+        known = any(held is item or isinstance(held, LazyVariable) and held.tracker is item for held in tx.state.telling)
+        if known and _holders(tx.state, looked_at(item)) <= 1:
+            raise _its_end(getattr(item, "value", None))
 
 
 def tells(value: Any) -> bool:

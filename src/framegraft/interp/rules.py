@@ -19,7 +19,7 @@ from ..model.value import (
 from ..semantics import core, lookup
 from .frame import ORIGIN, origin_of, rule
 from .frame import InstructionTranslator as Tx
-from .letting_go import let_go
+from .letting_go import goes_to_stack, let_go
 from .state import realize, user_error
 from .words import unbound_error
 
@@ -73,7 +73,9 @@ def store_fast(tx: Tx, inst: Instruction) -> None:
 @rule("DELETE_FAST")
 def delete_fast(tx: Tx, inst: Instruction) -> None:
     tracker = tx.locals.get(inst.arg)
-    if not tx.stack or tx.stack[-1] is not tracker:  # as where a rest takes what it was given onto its stack
+    if tx.stack and tx.stack[-1] is tracker:  # as where a rest takes what it was given onto its stack
+        goes_to_stack(tx, tracker)
+    else:
         let_go(tx, tracker)
     if tx.locals.pop(inst.arg, None) is None:
         raise _unbound(inst.arg)

@@ -67,6 +67,7 @@ class TraceState:
         self.builder: Any = None
         self.exceptions: list = []  # what sys.exception() would give, innermost last
         self.generators: list = []  # made in the trace
+        self.telling: list = []  # trackers of what lay on the stacks of frames that go on, and tells when it dies: letting_go.py
         self.traced_calls = 0
         self.steps = 0
         self.lines: set[tuple[CodeType, int]] | None = None  # what was traced, while somebody wants to know

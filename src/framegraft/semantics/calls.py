@@ -14,7 +14,7 @@ from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import HANDLERS, METHODS, TENSOR, specialised, unknown
-from ..model.source import BUILTINS, pinned
+from ..model.source import BUILTINS, Source, pinned
 from ..model.value import (
     MISSING,
     NONE,
@@ -413,9 +413,8 @@ def inline_call(
     held = payload_of(tx.state.by_id.get(id(value.__kwdefaults__)))
     if isinstance(held, DictVariable) and held.mutated:
         kwdefaults = {k: v for k, (_, v) in complete(tx, held).items()}
-    elif value.__kwdefaults__:
-        base = source.child("FKWDEFAULTS")
-        kwdefaults = {k: LazyVariable(v, base.child("KEY", k)) for k, v in value.__kwdefaults__.items()}
+    elif value.__code__.co_kwonlyargcount:
+        kwdefaults = _keyword_defaults(tx, value, source.child("FKWDEFAULTS"), kwargs)
     code = value.__code__
     bound = bind_arguments(tx, code, value.__qualname__, args, kwargs, defaults, kwdefaults)
     closure: list[CellVariable] = []
@@ -428,6 +427,22 @@ def inline_call(
     else:
         scope = tx.state.scope(value.__globals__, source.child("FGLOBALS"), BUILTINS)
     return run_inline(tx, code, scope, bound, closure, value, waiting)
+
+
+def _keyword_defaults(tx: Any, value: types.FunctionType, base: Source, given: Kwargs) -> Kwargs:
+    """The defaults of those keyword-only parameters that get no argument. That there is one, or none, is guarded: nobody may look at it."""
+    found: Kwargs = {}
+    held, code = value.__kwdefaults__ or {}, value.__code__
+    for name in code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]:
+        if name in given:
+            continue
+        place = base.child("KEY", name)
+        if name in held:
+            found[name] = LazyVariable(held[name], place)
+            tx.state.guards.present(place)
+        else:
+            tx.state.guards.add(place, "ABSENT")
+    return found
 
 
 REPLACED: dict[types.CodeType, Any] = {}  # code -> a function to trace instead, with what the closure holds in front
