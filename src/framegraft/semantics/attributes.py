@@ -285,8 +285,10 @@ def special_method(tx: Any, obj: VariableTracker, name: str) -> VariableTracker 
     """A method looked up on the type, as the interpreter does for operators; None where the type has none."""
     if isinstance(obj, ObjectVariable):
         found = lookup.mro_lookup(tx, obj.cls, name)
-        if found is MISSING or found is None:
+        if found is MISSING:
             return None
+        if found is None:
+            raise GraphBreak("raised_exception", f"{obj.cls.__name__}.{name} is None: each slot has its own error for that")
         return instances.bind(tx, found, obj, obj.cls, name)
     if lookup.defines(obj.python_type(), name):
         return BuiltinMethodVariable(name, obj)

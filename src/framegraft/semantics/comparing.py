@@ -159,7 +159,7 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
                 return None
             if _is_union(left) and _is_union(right) and name in ("__eq__", "__ne__"):
                 return constant(found(left.value, right.value))  # type: ignore[attr-defined]
-        known = METHODS.get((type(left), name))  # of a dict's view
+        known = METHODS.get((type(left), name)) if slots.is_wrapper(found) else None  # of a dict's view
         if known is not None and (result := known(tx, left, [right], {})) is not None:
             return None if isinstance(result, ConstantVariable) and result.value is _NOT_IMPLEMENTED else result
         raise GraphBreak("untraceable_call", f"{left.cls.__name__}.{name}")

@@ -187,10 +187,11 @@ def make_number(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
     if len(args) != 1 or kwargs:
         raise GraphBreak("untraceable_call", f"{cls.__name__}() with other arguments than constants")
     name = {int: "__int__", float: "__float__", complex: "__complex__", bytes: "__bytes__"}[cls]
-    method = attributes.special_method(tx, args[0], name)
+    text = cls is complex and issubclass(args[0].python_type(), str)  # a text is parsed, whatever methods it has
+    method = None if text else attributes.special_method(tx, args[0], name)
     if method is None or calls.is_builtin_method(method):
-        if members.has_in_c(tx, args[0], name):
-            return constant(cls(args[0].value))  # type: ignore[attr-defined]
+        if text or members.has_in_c(tx, args[0], name, "__index__", "__trunc__"):
+            return folding.fold(cls, [members.plain_value(args[0])])  # type: ignore[list-item]
         raise GraphBreak("untraceable_call", f"{cls.__name__}() of a {args[0].python_type().__name__}")
     number = realize(calls.call(tx, method, [], {}), tx.state)
     if number.python_type() is not cls:

@@ -309,7 +309,7 @@ def set_item(tx: Any, obj: VariableTracker, key: VariableTracker, value: Variabl
         method = lookup.mro_lookup(tx, obj.cls, "__setitem__")
         if method is MISSING:
             raise UserRaise(user_error(TypeError, f"'{type_name(obj.cls)}' object does not support item assignment"))
-        if isinstance(method, types.FunctionType):
+        if not isinstance(method, types.WrapperDescriptorType):
             calls.ask(tx, obj, attributes.special_method(tx, obj, "__setitem__"), [key, value], answers=False)  # type: ignore[arg-type]
             return
     if isinstance(inner, DictVariable):
@@ -346,7 +346,7 @@ def del_item(tx: Any, obj: VariableTracker, key: VariableTracker) -> None:
     own = lookup.mro_lookup(tx, obj.python_type(), "__delitem__")
     if own is MISSING:
         raise UserRaise(user_error(TypeError, _no_deletion(obj, key)))
-    if inner is obj or not isinstance(own, types.FunctionType):
+    if inner is obj or isinstance(own, types.WrapperDescriptorType):
         if isinstance(inner, DictVariable):
             if dict_delete(tx, inner, key) is None:
                 raise UserRaise(key_error(key))

@@ -9,7 +9,7 @@ import enum
 import types
 from typing import Any
 
-from ..model.value import ConstantVariable, ObjectVariable, VariableTracker
+from ..model.value import MISSING, ConstantVariable, ObjectVariable, VariableTracker
 from . import lookup
 from .wrapping import PLAIN_VALUES
 
@@ -41,6 +41,7 @@ def has_in_c(tx: Any, tracker: VariableTracker, *names: str) -> bool:
     """Whether it is such a member, and its methods of these names, as far as there are any, are those of int, float or str."""
     if plain_value(tracker) is None:
         return False
-    found = [lookup.mro_lookup(tx, tracker.python_type(), name) for name in names]
-    return not any(isinstance(method, types.FunctionType) for method in found) and all(
-        method.__objclass__ in _PLAIN or method.__objclass__ is object for method in found if isinstance(method, _IN_C))
+    found = (lookup.mro_lookup(tx, tracker.python_type(), name) for name in names)
+    return all(
+        isinstance(method, _IN_C) and (method.__objclass__ in _PLAIN or method.__objclass__ is object)
+        for method in found if method is not MISSING)

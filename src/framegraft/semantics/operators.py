@@ -145,7 +145,7 @@ def format_value(tx: Any, value: VariableTracker, conversion: str, spec: Variabl
     if isinstance(value, ObjectVariable) and lookup.mro_lookup(tx, value.cls, "__format__") is not object.__format__:
         known = issubclass(type(value.value), enum.Enum) or members.has_in_c(tx, value, "__format__", "__str__", "__repr__")
         if known and isinstance(spec, ConstantVariable):
-            return constant(format(value.value, spec.value))  # as the C type that the members are of does it
+            return fold(format, [ConstantVariable(value.value), spec])  # as the C type that the members are of does it
         raise GraphBreak("untraceable_call", f"format of a {value.python_type().__name__}")
     if isinstance(spec, ConstantVariable) and spec.value == "" and not isinstance(value, TensorVariable):
         return calls.call(tx, wrap_constant(str), [value], {})
