@@ -235,3 +235,16 @@ def test_levels_end_when_the_graph_fails():
         compiled(x, torch.tensor([7]))
     assert torch._C._functorch.maybe_current_level() is None
     assert torch.equal(compiled(x, torch.tensor([0])), torch.ones(2, 1))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_numbers_that_only_the_function_looks_at(backend):
+    factor = [1.0]
+
+    def f(x):
+        return torch.vmap(lambda y: y * factor[0])(x) + x.sum()
+
+    compiled = framegraft.compile(f, backend=backend)
+    with framegraft.config.patch(raise_internal_errors=True):
+        for factor[0] in (1.0, 2.0, 3.5, 2, 4, True):
+            assert torch.equal(compiled(torch.ones(3)), f(torch.ones(3)))

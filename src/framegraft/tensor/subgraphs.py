@@ -144,8 +144,7 @@ def tensors_of(structure: Any) -> list:
 def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Traced:
     """Trace a call of ``fn`` with these structures, whose tensors are what torch would pass."""
     graph = tx.state.graph
-    if graph.symbols is not None:
-        raise GraphBreak("untraceable_call", f"{name} in a graph with symbolic sizes")
+    _without_symbols(graph, name)
     if tx.state.overriding:
         raise GraphBreak("input_subclass", "a tensor with a __torch_function__ near a function that torch calls")
     body = Body(graph.body)
@@ -157,6 +156,7 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Tr
             named = {k: as_tracker(tx, v) for k, v in inside[1].items()}
             known = versions(tx)
             results = as_structure(tx, calls.call(tx, fn, given, named))
+            _without_symbols(graph, name)  # the function may be the first to look at a number that differs from call to call
             if any(value._version != version for value, version in known):
                 raise GraphBreak("unsupported_mutation", f"the function given to {name} changes a tensor that it did not make")
         leaves = [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, TensorVariable)]
@@ -167,6 +167,11 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Tr
     finally:
         graph.body = body.parent
     return Traced(body, leaves, pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, results))
+
+
+def _without_symbols(graph: Any, name: str) -> None:
+    if graph.symbols is not None:
+        raise GraphBreak("untraceable_call", f"{name} in a graph with symbolic sizes or numbers")
 
 
 def versions(tx: Any) -> list[tuple[torch.Tensor, int]]:
