@@ -156,3 +156,17 @@ def test_large_integers_in_new_tensors(backend):
         for got, expected in zip(compiled(x, n), f(x, n), strict=True):
             assert got.dtype == expected.dtype
             assert torch.equal(got, expected)
+
+
+@pytest.mark.parametrize("settle", [lambda n: n << 3, lambda n: n.bit_length(), lambda n: ~n])
+def test_powers_of_a_number_that_the_trace_has_settled(settle):
+    """torch's symbols take what does not fit 64 bits for infinite."""
+
+    def f(x, n):
+        settled = settle(n)
+        return x + 1, settled, n**2, n**2 < 2**90, n**2 % 7, (n + 1) ** 2 - n**2, str(n**2)
+
+    compiled = framegraft.compile(f, backend="eager")
+    with framegraft.config.patch(raise_internal_errors=True):
+        for n in (1, 2, 3, 2**40, -5, 2**41, 2**33):
+            assert str(compiled(torch.ones(2), n)) == str(f(torch.ones(2), n))

@@ -95,8 +95,10 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
         return None
     if fn in _EXTREMES and any(type(a.value) is bool for a in args):
         return None  # which of equal ones it is tells whether it is a bool
-    args = [a if type(a.value) is not bool else constant(int(a.value)) for a in args]
+    args = [_settled(a) if type(a.value) is not bool else constant(int(a.value)) for a in args]
     values = [a.value for a in args]
+    if not any(type(v) in CLASSES for v in values):
+        return None
     if any(type(v) is torch.SymBool for v in values):
         return None
     floats = any(type(v) in (float, torch.SymFloat) for v in values)
@@ -116,6 +118,13 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, NotImplementedError, AttributeError):
         return None  # eager words the error
     return _result(result, (fn, target, args))
+
+
+def _settled(tracker: VariableTracker) -> VariableTracker:
+    """The number, where the guards have come to say which one a whole number is: torch computes with no more than 64 bits."""
+    if type(tracker) is SymbolicVariable and type(tracker.value) is torch.SymInt and (expr := tracker.value.node.expr).is_Integer:
+        return constant(int(expr))
+    return tracker
 
 
 def _is_defined(fn: Any, values: list) -> bool:
