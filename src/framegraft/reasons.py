@@ -149,7 +149,7 @@ def power(x, n):
     return x if n == 0 else power(x * x, n - 1)
 
 def f(x):
-    return power(x, 2000)
+    return power(x, 300)
 """,
     ),
     Reason(
