@@ -1,6 +1,8 @@
 """Beside torch.compile: each captures its own functions, whoever calls whom, and neither captures the other's work."""
 
 import logging
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -164,3 +166,27 @@ def test_torch_jit_trace_of_a_module():
     compiled = ours(layer)
     check(compiled, layer)
     assert torch.equal(torch.jit.trace(compiled, (X,))(X), layer(X))
+
+
+BOTH = """
+import torch
+import framegraft
+
+SOURCE = '''def broken{n}(v):
+    w = v + 1
+    print(end="")
+    return w.relu()
+'''
+
+for n in range(40):
+    exec(SOURCE.format(n=n))
+    for sign in "+-":  # other numbers: these take two
+        framegraft.compile(eval(f"lambda v: v {sign} {n}"), backend="eager")(torch.ones(2))
+    (framegraft.compile if n < 36 else torch.compile)(eval(f"broken{n}"), backend="eager")(torch.ones(2))
+"""
+
+
+def test_names_of_resume_functions_are_not_those_of_stock():
+    """Which takes a name that is there already for its own fault."""
+    done = subprocess.run([sys.executable, "-c", BOTH], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

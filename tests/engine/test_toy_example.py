@@ -149,7 +149,7 @@ def test_numbers_in_names_start_at_zero_after_reset(toy):
     compiled(A, POSITIVE)
     code = framegraft._debug_get_cache_entry_list(framegraft.innermost_fn(compiled))[0].code
     assert "__compiled_fn_0" in code.co_names
-    assert [n.split("_")[-1] for n in code.co_names if n.startswith("__resume_at")] == ["1", "2"]
+    assert [n.split("_")[-1] for n in code.co_names if n.startswith("__resume_at")] == ["01", "02"]
 
 
 def test_resume_functions_are_captured_too(toy):

@@ -396,8 +396,10 @@ class Conversion:
             raise refused.failed or refused
 
     def _fresh(self, prefix: str, scope: dict[str, Any] | None = None) -> str:
+        """A name in the globals that nobody has. A zero keeps resume functions' from torch.compile's, which looks at none."""
+        zero = "0" if prefix.startswith(RESUME) else ""
         while True:
-            name = f"{prefix}_{Numbering.next}"
+            name = f"{prefix}_{zero}{Numbering.next}"
             Numbering.next += 1
             if name not in (self.fn.__globals__ if scope is None else scope):
                 return name
