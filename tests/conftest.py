@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import framegraft
-from framegraft import config, log
+from framegraft import config, events, log
 from framegraft.reasons import REASONS
 from framegraft.run import records
 from framegraft.tensor import modes
@@ -55,6 +55,18 @@ def pytest_collection_modifyitems(config, items):
             item.add_marker(skip)
 
 
+class Lint(events.Listener):
+    """Every graph is whole: torch.fx looks through it."""
+
+    is_permanent = True
+
+    def graph_traced(self, event):
+        event.module.graph.lint()
+
+
+LINT = events.subscribe(Lint())
+
+
 @contextlib.contextmanager
 def decompiled(mode):
     if mode is None:
@@ -66,6 +78,14 @@ def decompiled(mode):
     differential.COUNT_GRAPHS = mode == "transformed"  # resume functions run without graphs else
     with swapping(mode):
         yield
+
+
+@pytest.fixture
+def no_listeners():
+    """For tests that step through captures: a listener is code of the program's."""
+    events.unsubscribe(LINT)
+    yield
+    events.subscribe(LINT)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -145,7 +145,7 @@ def counting(gm, inputs):
 
 
 @pytest.mark.own_code  # a hook of the program is a place to step into, too
-def test_a_step_into_a_call_that_is_captured_lands_in_the_function():
+def test_a_step_into_a_call_that_is_captured_lands_in_the_function(no_listeners):
     compiled = framegraft.compile(doubles_and_tells, backend="eager")
     text = stops(["step", "where"], lambda: compiled(X))
     assert f"{__file__}({doubles_and_tells.__code__.co_firstlineno})doubles_and_tells()" in text, text

@@ -245,8 +245,8 @@ class Segment:
 
     def _call_graph(self, outputs: list[Any]) -> None:
         cg, graph = self.cg, self.state.graph
-        self.runs_anew = graph.repeatable() or self.state.rescued and graph.may_run_anew()
         self.module = graph.finish(outputs)
+        self.runs_anew = graph.repeatable() or self.state.rescued and graph.may_run_anew()
         self.graph_name = self.fresh("__compiled_fn")
         if self.runs_anew and graph.mode.random:
             cg.load_object(torch.get_rng_state)

@@ -66,6 +66,7 @@ class OutputGraph:
         self.levels = 0  # of forward mode that are open: forward_ad.py
         self.nesting = 0  # of autocast, against frame entry
         self._versions: list[tuple[Any, int]] = []
+        self._ended_with: list[tuple[Any, int]] | None = None  # those of a finished graph that have changed
         self._gained: dict[int, Any] = {}  # id -> a fake base that has come to require a gradient, or one from outside
         self.annotations: dict[str, Any] = {}  # what the program wants to have written on nodes
 
@@ -215,10 +216,16 @@ class OutputGraph:
     def _changed(versions: list[tuple[Any, int]]) -> list[tuple[Any, int]]:
         return [(fake, version) for fake, version in versions if version < 0 or fake._version != version]
 
+    def _changed_inputs(self) -> list[tuple[Any, int]]:
+        return self._changed(self._versions) if self._ended_with is None else self._ended_with
+
     def _touched(self, versions: list[tuple[Any, int]]) -> bool:
         """Whether one of these was changed, or its memory written to."""
+        return bool(self._changed(versions)) or self._written(versions)
+
+    def _written(self, versions: list[tuple[Any, int]]) -> bool:
         written = self.mode.written
-        return bool(self._changed(versions)) or bool(written) and any(f.untyped_storage()._cdata in written for f, _ in versions)
+        return bool(written) and any(f.untyped_storage()._cdata in written for f, _ in versions)
 
     def repeatable(self) -> bool:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
@@ -232,7 +239,7 @@ class OutputGraph:
         return not self._changes_inputs() and all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor))
 
     def _changes_inputs(self) -> bool:
-        return self._touched(self._versions)
+        return bool(self._changed_inputs()) or self._written(self._versions)
 
     def snapshot(self) -> tuple[list[tuple[Any, int]], int]:
         """The tensors that there are, with their versions, and how many inputs: for ``changed_since``."""
@@ -256,7 +263,7 @@ class OutputGraph:
     def changed_inputs(self) -> list[Change]:
         """For each input whether an operation of the graph may change it."""
         kinds: dict[int, Change] = {}
-        for fake, version in self._changed(self._versions):
+        for fake, version in self._changed_inputs():
             hidden = version >= 0 and fake._version - version == self.mode.uncounted.get(id(fake), 0)
             kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
         if not kinds:
@@ -292,7 +299,7 @@ class OutputGraph:
                 first = next(iter(self.graph.nodes))
                 if first is not tracker.node:
                     first.prepend(tracker.node)
-        self.graph.lint()
+        self._ended_with = self._changed(self._versions)
         return torch.fx.GraphModule(self.modules, self.graph)
 
 
