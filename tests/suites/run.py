@@ -1,6 +1,6 @@
 """The tests of any library that uses torch, each with everything that it calls captured.
 
-    python -m tests.suites.run [--backend eager] [--out differs.json] FILES_OR_FOLDERS [-- PYTEST_ARGUMENTS]
+    python tests/suites/run.py [--backend eager] [--out differs.json] FILES_OR_FOLDERS [-- PYTEST_ARGUMENTS]
 
 They run twice, each time in one process: as they are, and with ``framegraft.optimize(backend)`` around each test. What passes
 without and fails with is listed. A process that dies names the test that killed it and goes on behind it.
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).parents[2]
+HERE = pathlib.Path(__file__).parent
 
 
 def outcomes(paths: list[str], backend: str, rest: list[str]) -> dict[str, tuple[str, str]]:
@@ -23,10 +23,10 @@ def outcomes(paths: list[str], backend: str, rest: list[str]) -> dict[str, tuple
         file = pathlib.Path(folder, "outcomes")
         while True:
             file.write_text("")
-            command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.suites.plugin", "--outcomes", str(file), *paths, *rest]
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "captured_tests", "--outcomes", str(file), *paths, *rest]
             command += ["--captured", backend] if backend else []
             command += [argument for id in found if found[id][0] == "crashed" for argument in ("--deselect", id)]
-            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]), "PYTHONHASHSEED": "0"}
+            environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])]), "PYTHONHASHSEED": "0"}
             code = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL).returncode
             current = ""
             for line in file.read_text().splitlines():
@@ -40,7 +40,7 @@ def outcomes(paths: list[str], backend: str, rest: list[str]) -> dict[str, tuple
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.suites.run")
+    parser = argparse.ArgumentParser(prog="tests/suites/run.py")
     parser.add_argument("paths", nargs="+")
     parser.add_argument("--backend", default="eager")
     parser.add_argument("--out", default="")

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 
+RUN = str(pathlib.Path(__file__).with_name("run.py"))
 SUITE = """
 import os
 import unittest
@@ -40,8 +41,8 @@ class TestCase(unittest.TestCase):
 def test_what_fails_with_capture_only_is_listed(tmp_path):
     file = tmp_path / "test_of_a_library.py"
     file.write_text(SUITE)
-    command = [sys.executable, "-m", "tests.suites.run", str(file), "--", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parents[2], env={**os.environ, "PYTEST_ADDOPTS": ""})
+    command = [sys.executable, RUN, str(file), "--", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTEST_ADDOPTS": ""})
     assert done.returncode == 1, done.stderr
     told = done.stdout
     assert "3 of 5 tests that pass without capture fail with it" in told
@@ -50,6 +51,6 @@ def test_what_fails_with_capture_only_is_listed(tmp_path):
 
 
 def test_a_missing_file_is_refused():
-    command = [sys.executable, "-m", "tests.suites.run", "nowhere/test_x.py"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=pathlib.Path(__file__).parents[2])
+    command = [sys.executable, RUN, "nowhere/test_x.py"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2 and "no such file or folder: nowhere/test_x.py" in done.stderr

@@ -1,6 +1,6 @@
-"""A plugin of pytest: each test runs captured, with everything that it calls. ``-p tests.suites.plugin --captured eager``.
+"""A plugin of pytest: each test runs captured, with everything that it calls. ``-p captured_tests --captured eager``.
 
-One JSON line for each test goes to the file of ``--outcomes``. A test that finds no end within ``SECONDS`` of the processor fails.
+It is in no package here: libraries have packages ``tests`` of their own. One JSON line for each test goes to the file of ``--outcomes``. A test that finds no end within ``SECONDS`` of the processor fails.
 """
 
 import contextlib
