@@ -1,5 +1,7 @@
 """warnings.warn in captured code: the same warnings, of the same lines, once or always as the filters and registries say."""
 
+import contextlib
+import io
 import warnings
 
 import pytest
@@ -141,3 +143,73 @@ def test_before_the_function_fails():
         warnings.simplefilter("always")
         framegraft.compile(f, backend="eager")(torch.ones(2))
     assert [str(w.message) for w in caught] == ["told"]
+
+
+def recorded(x):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warnings.warn("told")
+        x = x + len(caught)
+        found = [str(w.message) for w in caught]
+    return x, found
+
+
+def recorded_of_torch(x):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        x = x + torch.range(0, 3).sum()  # which warns
+        return x, len(caught)
+
+
+def shown_to_itself(x):
+    shown, shows = [], warnings.showwarning
+    warnings.showwarning = lambda *args, **kwargs: shown.append(str(args[0]))
+    warnings.warn("told")
+    warnings.showwarning = shows
+    return x + 1, shown
+
+
+def shown_by_a_later_change(x):
+    shown, shows = [], warnings.showwarning
+    warnings.warn("told")
+    warnings.showwarning = lambda *args, **kwargs: shown.append(str(args[0]))
+    x = x + 1
+    warnings.showwarning = shows
+    return x, shown
+
+
+def written_elsewhere(x):
+    text = io.StringIO()
+    with contextlib.redirect_stderr(text):
+        warnings.warn("told")
+    return x + 1, text.getvalue()
+
+
+@pytest.mark.parametrize("fn", [recorded, recorded_of_torch, shown_to_itself, shown_by_a_later_change, written_elsewhere])
+def test_what_the_program_sees_of_its_own_warnings(fn):
+    def calls(f):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            warnings._showwarnmsg_impl = IMPL
+            with contextlib.redirect_stderr(io.StringIO()) as text:
+                return str([f(torch.ones(2)) for _ in range(2)]), text.getvalue(), len(caught)
+
+    assert calls(framegraft.compile(fn, backend="eager")) == calls(fn)
+
+
+IMPL = warnings._showwarnmsg_impl
+
+
+def test_a_list_that_records_warnings_later():
+    def f(x, caught):
+        warnings.warn("told")
+        return x + len(caught)
+
+    compiled = framegraft.compile(f, backend="eager")
+    for fn in (compiled, f):
+        results = [fn(torch.zeros(1), [])]
+        for _ in range(2):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                results.append(fn(torch.zeros(1), caught))
+        assert [int(r) for r in results] == [0, 1, 1]

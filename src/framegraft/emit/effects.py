@@ -25,8 +25,8 @@ from ..model.value import (
     constant,
     looked_at,
 )
+from ..semantics import warned
 from ..semantics.outside import OutsideIteratorVariable, advance
-from ..semantics.warned import warn_again
 from ..tensor import devices
 from ..tensor.modes import Modes
 from . import lifetimes, namespaces
@@ -66,6 +66,10 @@ def collect(state: Any) -> list[Effect]:
     for scope in state.scopes.values():
         for name, value in scope.stores.items():
             effects.append(_global_store(state, scope, name, value))
+    if state.warned and not warned.are_as_told(state):
+        raise Unreconstructible("warnings, and a change of where they go")
+    if state.warned:
+        warned.guard_lists(state)
     effects += [Effect([], _warning(told)) for told in state.warned]
     effects += [Effect([Owner(lock.source)], _release) for lock in state.released]  # when what they protect is there
     return effects
@@ -301,7 +305,7 @@ def _iterator(tracker: OutsideIteratorVariable, effects: list[Effect]) -> None:
 
 
 def _warning(told: tuple) -> Any:
-    return lambda cg, names: _call_each(cg, [(warn_again, *told)])
+    return lambda cg, names: _call_each(cg, [(warned.warn_again, *told)])
 
 
 def _release(cg: Codegen, names: list[str]) -> None:

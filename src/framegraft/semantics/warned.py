@@ -1,12 +1,13 @@
 """warnings.warn of constant texts: replayed behind the graph, from the line where it was (CPython: Python/_warnings.c, do_warn).
 
 The filters are asked when it is replayed. Where one of them makes errors of warnings, or the program shows them itself, the call
-breaks the graph; that none does is guarded.
+breaks the graph; that none does is guarded. They may be recorded in a list (see ``recording``).
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from typing import Any
 
@@ -15,15 +16,15 @@ from ..interp.frame import origin_of
 from ..model.dispatch import handles
 from ..model.guards import Condition
 from ..model.source import pinned
-from ..model.value import NONE, ConstantVariable, ObjectVariable, VariableTracker
-from . import core
+from ..model.value import NONE, ConstantVariable, ListVariable, ObjectVariable, VariableTracker
+from . import core, recording
 
 _POLYFILLS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "polyfills")
 _SHOWN: Any = getattr(warnings, "_showwarning_orig", warnings.showwarning)
 
 
 class _IsOnlyTold(Condition):
-    """Guard: no filter makes errors of warnings of a class, and they are shown as CPython does."""
+    """Guard: no filter makes errors of warnings of a class, and they are shown as CPython does, or recorded."""
 
     __name__ = "warnings_are_only_told"
 
@@ -31,7 +32,8 @@ class _IsOnlyTold(Condition):
         self.key = self.category = category
 
     def __call__(self, value: Any) -> bool:
-        return warnings.showwarning is _SHOWN and warnings.defaultaction != "error" and not any(  # type: ignore[attr-defined]
+        told = warnings.showwarning is _SHOWN and recording.way() is not None
+        return told and warnings.defaultaction != "error" and not any(  # type: ignore[attr-defined]
             entry[0] == "error" and issubclass(self.category, entry[2]) for entry in warnings.filters)
 
 
@@ -39,6 +41,22 @@ def warn_again(namespace: dict, text: str, category: type, filename: str, line: 
     """What do_warn does once it knows where it was called. Called by transformed code."""
     registry = namespace.setdefault("__warningregistry__", {})
     warnings.warn_explicit(text, category, filename, line, namespace.get("__name__") or "<string>", registry)  # type: ignore[arg-type]
+
+
+def are_as_told(state: Any) -> bool:
+    """Whether nothing that the trace has changed decides what becomes of a warning: that changes behind the graph, too, in no order."""
+    for module in (warnings, sys):
+        scope = state.scopes.get(id(vars(module)))
+        if id(vars(module)) in state.written or scope is not None and scope.stores:
+            return False
+    return id(state.by_id.get(id(warnings.filters))) not in state.mutated
+
+
+def guard_lists(state: Any) -> None:
+    """Warnings come behind the graph: they are not recorded in a list that the trace has looked into."""
+    for tracker in list(state.by_id.values()):
+        if type(tracker) is ListVariable and tracker.source is not None:
+            state.guards.add(tracker.source, "PY", recording.RECORDS_NONE)
 
 
 def _category(category: VariableTracker) -> Any:
@@ -68,6 +86,8 @@ def warn(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     namespace = frame.scope.real
     if "importlib" in frame.code.co_filename:  # whose frames CPython leaves out (is_internal_frame)
         raise GraphBreak("untraceable_call", "warnings.warn in importlib")
+    if not are_as_told(state):
+        raise GraphBreak("untraceable_call", "warnings.warn behind a change of where warnings go")
     state.changed(None)
     state.guards.add(pinned(warnings), "PY", told)
     state.warned.append((namespace, text.value, category, origin_of(frame.code).co_filename, frame.line()))

@@ -33,7 +33,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import lookup, outside
+from . import lookup, outside, recording
 
 CONSTANT_TYPES = frozenset(
     (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), types.CodeType)
@@ -210,6 +210,8 @@ class VariableBuilder:
         guards = self.state.guards
         if issubclass(type(value), (list, tuple)):
             base = list if issubclass(type(value), list) else tuple
+            if base is list:
+                recording.check(value)
 
             def look() -> list:
                 length = base.__len__(value)
