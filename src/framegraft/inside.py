@@ -10,6 +10,7 @@ import torch
 from torch.autograd import graph as autograd_graph
 from torch.fx import traceback
 from torch.fx.graph_module import GraphModule, _WrappedCall
+from torch.utils.hooks import RemovableHandle
 
 from .api import OptimizedModule, _compile_object, compile, graph_break, is_compiling  # noqa: A004
 from .errors import GraphBreak
@@ -66,6 +67,7 @@ skip.TRACED.update(_OWN[name].fget.__code__ for name in ("training", "forward", 
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
 skip.TRACED.add(_WrappedCall.__call__.__code__)
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
+skip.TRACED.update(vars(RemovableHandle)[name].__code__ for name in ("remove", "__enter__", "__exit__"))
 if hasattr(traceback, "annotate_fn"):
     skip.TRACED.update(c for d in traceback.annotate_fn.__code__.co_consts if isinstance(d, types.CodeType)
                        for c in d.co_consts if isinstance(c, types.CodeType) and c.co_name == "wrapper")

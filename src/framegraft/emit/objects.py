@@ -25,7 +25,7 @@ from ..model.value import (
     TracebackVariable,
     TupleVariable,
 )
-from ..semantics import lookup
+from ..semantics import lookup, making
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
@@ -96,6 +96,8 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
         return
     if t.cls in STAND_INS:
         raise Unreconstructible("an object that stands for one made in C")
+    if t.cls in making.TRACE_ONLY:
+        raise Unreconstructible(f"a {t.cls.__name__} made in the trace")
     payload = t.payload
     base = next(b for b in t.cls.__mro__ if b.__module__ in ("builtins", "collections") and not _is_python_class(b))
     cg.load_object(base)

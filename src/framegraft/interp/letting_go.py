@@ -132,7 +132,23 @@ def may_have_died(state: Any, value: Any) -> bool:
     trackers = _held(state)
     if any(getattr(v, "value", None) is value for v in trackers):
         return False
+    held = set(map(id, trackers))
+    if _is_where_it_was(state, value, held):
+        return False
     if state.outside:
         return True
-    held = set(map(id, trackers))
     return any(id(v) not in held and type(v.value) not in (type(None), bool, int, float, str) for v in state.arguments)
+
+
+def _is_where_it_was(state: Any, value: Any, held: set[int]) -> bool:
+    """Whether the trace has changed nothing on the way to where it has found ``value``, which begins at a global or at a variable."""
+    known = state.by_id.get(id(value))
+    at = known.source if known is not None else None
+    if at is None or any(scope.stores for scope in state.scopes.values()):
+        return False
+    changed = {tracker.source for tracker in state.mutated.values()}
+    while at.access in ("KEY", "DICT", "ITEM"):
+        at = at.base
+        if at in changed:
+            return False
+    return at.access == "GLOBALS" or at.access == "ARG" and any(id(v) in held and v.source == at for v in state.arguments)

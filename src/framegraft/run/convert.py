@@ -71,6 +71,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     hooks,
     inference,
     literal,
+    module_hooks,
     modules,
     numpy,
     optim,

@@ -153,9 +153,26 @@ def call_weakref(tx: Any, fn: ObjectVariable) -> VariableTracker:
     return realize(LazyVariable(referent, fn.source.child("PYCALL", REFERENT)), tx.state)
 
 
+class _Reference:
+    """Accessor: the weak reference without a callback, of which an object has one (CPython: weakref___new__)."""
+
+    __name__ = "reference"
+
+    def __call__(self, obj: Any) -> Any:
+        return weakref.ref(obj)
+
+
+REFERENCE = _Reference()
+
+
 @constructs(weakref.ref)
 def make_weakref(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    raise GraphBreak("untraceable_call", "a weak reference made in the trace")
+    """Of an object from outside: as if the reference had been there already."""
+    referent = realize(args[0], tx.state) if len(args) == 1 and not kwargs else NONE
+    value = getattr(referent, "value", MISSING)
+    if cls is not weakref.ref or referent.source is None or value is MISSING or not type(value).__weakrefoffset__:
+        raise GraphBreak("untraceable_call", "a weak reference made in the trace")
+    return tx.state.builder.wrap(weakref.ref(value), referent.source.child("PYCALL", REFERENCE))
 
 
 calls.WEAKREF.append(call_weakref)

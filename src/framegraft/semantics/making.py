@@ -165,6 +165,7 @@ def _check_excess(tx: Any, cls: type) -> None:
 STRUCT_SEQUENCES: dict[type, Any] = {}  # named tuples made in C -> (tx, class, items) -> one of them
 MAKERS: dict[type, Any] = {}  # other classes in C -> what their __new__(class, ...) gives: (tx, class, args, kwargs)
 MAPPING_BASES: set[type] = {dict}
+TRACE_ONLY: set[type] = set()  # classes whose objects, made in a trace, stay in it
 # Keyword arguments of exceptions' own __init__, which it keeps as attributes in C.
 EXCEPTION_MEMBERS = {NameError: ("name",), AttributeError: ("name", "obj")}
 # Exceptions whose __new__ or __init__ do more than to keep ``args``.
