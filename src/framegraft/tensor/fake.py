@@ -374,7 +374,8 @@ def _view_of(mode: Any, base: Any, tensor: torch.Tensor, place: tuple) -> Any:
     if tensor.is_leaf:  # made without autograd; requires_grad may have been set on it since
         with torch.no_grad():
             fake = base.as_strided(*place)
-        fake.requires_grad = tensor.requires_grad
+        if not base.requires_grad:  # else it is as its base
+            fake.requires_grad = tensor.requires_grad
     elif base.requires_grad:
         with torch.enable_grad():
             fake = base.as_strided(*place)

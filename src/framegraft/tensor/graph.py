@@ -47,7 +47,7 @@ class OutputGraph:
         self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
-        self.leaves: dict[int, Any] = {}  # id -> the fake of a tensor made here that requires a gradient: leaves.py
+        self.leaves: dict[int, Any] = {}  # id -> the fake of a leaf that is no operand in grad mode: leaves.py
         self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets

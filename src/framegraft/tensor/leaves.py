@@ -1,7 +1,8 @@
 """Tensors made in the graph of which the program says that they require a gradient, while grad mode is off.
 
 Nothing that is computed from them in this mode requires one, so that the graph needs to know of no gradient: what leaves it gets its
-mark behind the graph. In grad mode such a tensor is no operand of a node.
+mark behind the graph. In grad mode such a tensor is no operand of a node; nor is a view of a parameter from outside that was made in
+no_grad mode.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from .. import _native
 from ..errors import GraphBreak, NotYet, UserRaise
 from ..interp.state import constant_value, realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, handles
+from ..model.guards import Condition
 from ..model.source import name_of
 from ..model.value import (
     MISSING,
@@ -282,10 +283,11 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise GraphBreak("sparse_or_complex_layout", f"a tensor of layout {value.layout}")
     if issubclass(type(value), FakeTensor) or _C._functorch.is_functorch_wrapped_tensor(value):
         raise GraphBreak("input_subclass", "a fake or transformed tensor")
-    if _native.grad_is_late(value):  # looking at it any closer would change what it is
+    late = _native.grad_is_late(value)
+    if late and (live or torch.is_grad_enabled() or not MADE_WITHOUT_GRAD(value)):  # looking at it any closer would change what it is
         raise GraphBreak("fake_tensor_failure", "a view whose base was written to with a gradient since")
     try:
-        value.is_leaf  # noqa: B018 - it may raise: the view of a parameter, made and written to in no_grad mode
+        value.is_leaf  # noqa: B018 - it may raise: the view of a result, made in no_grad mode and written to
     except RuntimeError:
         raise GraphBreak("fake_tensor_failure", "a view of ambiguous history") from None
     graph = state.graph
@@ -293,7 +295,27 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
     extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
     state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
     state.guards.tensors.append(source)
-    return graph.add_input(value, source, extents)
+    made = graph.add_input(value, source, extents)
+    if late:
+        state.guards.add(source, "PY", MADE_WITHOUT_GRAD)
+        graph.leaves[id(made.fake)] = made.fake
+    return made
+
+
+class _MadeWithoutGrad(Condition):
+    """Guard: a view was made in no_grad mode, and its base has not been written to since. It requires a gradient if that one does."""
+
+    __name__ = "made_without_grad"
+    key = None
+
+    def __call__(self, value: torch.Tensor) -> bool:
+        try:
+            return _C._autograd._get_creation_meta(value) == _C._autograd.CreationMeta.NO_GRAD_MODE and value.is_leaf
+        except RuntimeError:  # autograd cannot tell what it is a view of now
+            return False
+
+
+MADE_WITHOUT_GRAD = _MadeWithoutGrad()
 
 
 # -- running an operation on fakes
