@@ -572,3 +572,51 @@ def test_slots_deleted(x, given):
         except AttributeError as error:
             seen.append(str(error))
     return x, seen, made.a, made
+
+
+class Bound:
+    def method(self):
+        return 1
+
+    def asks(self):
+        return super()
+
+
+BOUND = {
+    "method": lambda: Bound().method,
+    "builtin method": lambda: [].append,
+    "class method": lambda: dict.fromkeys,
+    "super": lambda: Bound().asks(),
+    "partial": lambda: functools.partial(len, []),
+    "getter": lambda: operator.itemgetter(1),
+}
+
+
+@pytest.mark.parametrize("make", BOUND.values(), ids=BOUND)
+@pytest.mark.parametrize("breaks", [False, True])
+def test_what_is_bound_to_an_object_is_one_object(make, breaks):
+    """In a variable, in containers and closures, behind a break and in results."""
+
+    def f(x):
+        bound = make()
+        kept, keyed = [bound], {"bound": bound}
+        if breaks:
+            print(end="")
+        return x + 1, bound, kept, keyed, lambda: bound, kept[0] is bound, keyed["bound"] is bound
+
+    _, bound, kept, keyed, held, *same = framegraft.compile(f, backend="eager")(torch.ones(1))
+    assert kept[0] is bound and keyed["bound"] is bound and held() is bound and same == [True, True]
+
+
+def test_a_weak_reference_to_a_bound_method_that_a_closure_holds():
+    def f(x):
+        method = Bound().method
+
+        def call():
+            return method()
+
+        call.of = weakref.ref(method)
+        return call, x + 1, call.of() is method
+
+    call, _, same = framegraft.compile(f, backend="eager")(torch.ones(1))
+    assert same and call.of() is not None and call() == 1

@@ -242,6 +242,7 @@ def _method(cg: Codegen, t: MethodVariable) -> None:
     cg.load(t.func)
     cg.load(t.obj)
     cg.call(2)
+    cg.store_temp(t)
 
 
 def _made_by_call(cg: Codegen, t: Any, cls: type, args: list, kwargs: dict) -> None:
@@ -276,9 +277,10 @@ def _builtin_method(cg: Codegen, t: BuiltinMethodVariable) -> None:
             cg.op("LOAD_CONST", None)
         cg.load(t.obj)
         cg.call(1 + of_class)
-        return
-    cg.load(t.obj)
-    cg.op("LOAD_ATTR", t.name)
+    else:
+        cg.load(t.obj)
+        cg.op("LOAD_ATTR", t.name)
+    cg.store_temp(t)
 
 
 @builds(SuperVariable)
@@ -287,6 +289,7 @@ def _super(cg: Codegen, t: SuperVariable) -> None:
     cg.load_object(t.start)
     cg.load(t.obj)
     cg.call(2)
+    cg.store_temp(t)
 
 
 @builds(TracebackVariable)
@@ -301,6 +304,7 @@ def _traceback(cg: Codegen, t: TracebackVariable) -> None:
         cg.load_object(new_traceback)
         _trace(cg, t.trace)
         cg.call(1)
+        cg.store_temp(t)
 
 
 def _trace(cg: Codegen, trace: list[tuple[Any, int]]) -> None:
