@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import sys
 import types
 from typing import Any
@@ -38,18 +39,18 @@ def check_written(tx: Any, names: Any, name: str) -> None:
 
 
 def _builtin(tx: Any, scope: GlobalScope, name: str) -> VariableTracker | None:
-    builtins = scope.real.get("__builtins__", MISSING)
-    if isinstance(builtins, types.ModuleType):
-        builtins = builtins.__dict__
-    if builtins is MISSING:
+    names = scope.real.get("__builtins__", MISSING)
+    if isinstance(names, types.ModuleType):
+        names = names.__dict__
+    if names is MISSING:
         raise GraphBreak("unsupported_attribute", "globals without __builtins__")
-    check_written(tx, builtins, name)
+    check_written(tx, names, name)
     source = scope.builtins_source.child("KEY", name)
-    if name not in builtins:
+    if name not in names:
         tx.state.guards.add(source, "ABSENT")
         return None
     tx.state.guards.present(source)
-    return LazyVariable(builtins[name], source)
+    return LazyVariable(names[name], source)
 
 
 def delete_global(tx: Any, scope: GlobalScope, name: str) -> None:
@@ -92,10 +93,35 @@ def store_cell(tx: Any, cell: CellVariable, value: Any) -> None:
         tx.state.mark_mutated(cell)
 
 
+def _package(tx: Any) -> str:
+    """What relative imports of a frame start at (CPython: resolve_name)."""
+    scope = tx.scope
+    package = MISSING if "__package__" in scope.stores else scope.real.get("__package__")
+    check_written(tx, scope.real, "__package__")
+    if type(package) is not str:
+        raise GraphBreak("io_call", "a relative import in a frame whose globals name no package")
+    tx.state.guards.add(scope.source.child("KEY", "__package__"), "EQ", package)
+    return package
+
+
+def _check_importing(tx: Any) -> None:
+    """That imports are CPython's, and that the trace has changed nothing that they look at."""
+    found = _builtin(tx, tx.scope, "__import__")
+    if not isinstance(found, LazyVariable) or found.value is not _IMPORT or type(_IMPORT) is not types.BuiltinFunctionType:
+        raise GraphBreak("io_call", "an import by another function than CPython's")
+    tx.state.guards.add(found.source, "ID", _IMPORT)
+    if id(tx.state.by_id.get(id(sys.modules))) in tx.state.mutated:
+        raise GraphBreak("io_call", "an import behind a change of sys.modules")
+
+
+_IMPORT: Any = builtins.__import__
+
+
 def import_module(tx: Any, name: str, fromlist: Any, level: int) -> VariableTracker:
     """An import of a module that is loaded already; any other import runs code and breaks the graph."""
+    _check_importing(tx)
     if level:
-        package = tx.scope.real.get("__package__") or ""
+        package = _package(tx)
         name = ".".join(package.split(".")[: len(package.split(".")) - level + 1] + ([name] if name else []))
     full = sys.modules.get(name)
     top = full if fromlist else sys.modules.get(name.partition(".")[0])
@@ -103,8 +129,10 @@ def import_module(tx: Any, name: str, fromlist: Any, level: int) -> VariableTrac
         raise GraphBreak("io_call", f"import of {name}, which is not loaded")
     if any(part != "*" and part not in full.__dict__ for part in fromlist or ()) and "__path__" in full.__dict__:
         raise GraphBreak("io_call", f"import of a part of {name}, which may have to be loaded")
-    source = Source("CONST", sys.modules).child("KEY", name if fromlist else name.partition(".")[0])
-    tx.state.guards.add(source, "ID", top)
+    loaded = Source("CONST", sys.modules)
+    tx.state.guards.add(loaded.child("KEY", name), "ID", full)
+    if top is not full:
+        tx.state.guards.add(loaded.child("KEY", name.partition(".")[0]), "ID", top)
     tracker = wrap_pinned(tx, top)
     assert isinstance(tracker, ObjectVariable)
     return tracker
