@@ -120,3 +120,22 @@ def test_what_cannot_be_seen_is_left_out():
             node.meta.setdefault("example_value", torch.ones(2))
     gm = GraphModule(torch.nn.Module(), graph)
     assert with_unused(gm) == (gm, 0)
+
+
+class Heads(torch.nn.Module):
+    """One output depends on the other, so that AOTAutograd gets two graphs; what nobody uses is in the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.norm = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)
+
+    def forward(self, x):
+        F.adaptive_avg_pool1d(self.norm(x)[None].transpose(1, 2), 1)
+        first = self.first(x)
+        return first, self.second(first)
+
+
+def test_what_nobody_uses_gives_no_gradient_in_a_graph_of_parts():
+    net = Heads()
+    sum(map(torch.sum, framegraft.compile(net, backend="aot_eager")(torch.ones(2, 4)))).backward()
+    assert net.norm.weight.grad is None and net.first.weight.grad is not None

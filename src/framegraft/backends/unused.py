@@ -48,8 +48,7 @@ def with_unused(gm: GraphModule) -> tuple[GraphModule, int]:
     output = copy.graph.output_node()
     copied = [node for node in copy.graph.nodes if node.name in names]
     results: Any = output.args[0]
-    with copy.graph.inserting_before(output):
-        output.args = ((*results, *(_detached(node) for node in copied)),)
+    output.args = ((*results, *map(_detached, copied)),)
     copy.recompile()
     return copy, len(kept)
 
@@ -60,14 +59,15 @@ def without_unused(compiled: Callable[..., Any], count: int) -> Callable[..., An
 
 
 def _detached(node: Node) -> Node:
-    """A node for the tensor that ``node`` makes or writes to."""
+    """A node for the tensor that ``node`` makes or writes to, behind it: in its part, if the graph is cut in parts."""
     graph, path = node.graph, _result(node)
     assert path is not None
     found, value = path
-    for index in () if isinstance(value, torch.Tensor) else (0,):
-        found, value = graph.call_function(operator.getitem, (found, index)), value[index]
-        found.meta["example_value"] = value
-    made = graph.call_method("detach", (found,))
+    with graph.inserting_before(node.next):
+        for index in () if isinstance(value, torch.Tensor) else (0,):
+            found, value = graph.call_function(operator.getitem, (found, index)), value[index]
+            found.meta["example_value"] = value
+        made = graph.call_method("detach", (found,))
     made.meta["example_value"] = value.detach()
     return made
 
