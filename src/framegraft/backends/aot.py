@@ -20,7 +20,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from .eager import warn_ignored
 from .parts import compile_parts
-from .tracing import backend_context, each_call_for_itself, own_copy, symbolic_inputs
+from .tracing import backend_context, own_copy, settings_for, symbolic_inputs
 from .twice import twice_differentiable
 from .unused import written_inputs, written_tensor
 
@@ -45,7 +45,7 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
         given = {**settings, "partition_fn": _refusing(settings["partition_fn"], written)} if written else settings
         with backend_context(part, ShapeEnv if _calls_operators_of_graphs(part) else None):
             try:
-                with each_call_for_itself(part):
+                with settings_for(part):
                     made = aot_module_simplified(part, symbolic_inputs(part, inputs), **given)
             except _SavesWhatItWrites:
                 return part.forward

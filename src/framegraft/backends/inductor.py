@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ..errors import ConfigError
 from .parts import compile_parts
-from .tracing import backend_context, each_call_for_itself, has_float_symbols, own_copy, symbolic_inputs
+from .tracing import backend_context, has_float_symbols, own_copy, settings_for, symbolic_inputs
 from .twice import twice_differentiable
 
 
@@ -37,7 +37,7 @@ class InductorBackend:
         with backend_context(gm, ShapeEnv):  # without one, the caches on disk are passed by
             # compile_fx takes ownership of the graph and rewrites it
             inputs = symbolic_inputs(gm, example_inputs)
-            with each_call_for_itself(gm):
+            with settings_for(gm):
                 compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=patches or None)
         # It comes wrapped to keep the other frame evaluation hook out, at a cost per call; ours skips torch's frames.
         return twice_differentiable(getattr(compiled, "_torchdynamo_orig_callable", compiled), gm)

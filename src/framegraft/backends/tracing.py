@@ -54,15 +54,24 @@ def backend_context(gm: GraphModule, shape_env: Callable[[], Any] | None = None)
         forget_tensors(fresh.fake_tensor_converter)  # what is compiled keeps the mode
 
 
-def each_call_for_itself(gm: GraphModule) -> Any:
-    """A context in which torch's partitioner takes no two calls of this graph for one, where that can be told from the results.
+def settings_for(gm: GraphModule) -> Any:
+    """A context with settings of torch's partitioner that the graph needs.
 
-    It merges equal operations on equal inputs, and knows only some of those that draw random numbers (``rand_ops`` of
-    torch/_functorch/compile_utils.py): two ``randn_like(x)`` or ``gumbel_softmax(x)`` gave the same noise. What an operator of the
-    program gives, it gives to each call.
+    It takes no two calls for one, where that can be told from the results: it merges equal operations on equal inputs, and knows
+    only some of those that draw random numbers (``rand_ops`` of torch/_functorch/compile_utils.py): two ``randn_like(x)`` or
+    ``gumbel_softmax(x)`` gave the same noise. What an operator of the program gives, it gives to each call.
+
+    Regions of torch.utils.checkpoint in a graph without gradients are left as they are: a pass that looks for a backward pass in
+    such a graph, where ours have none, refuses regions that draw random numbers.
     """
     drawn = "random" in gm.meta.get("unrepeatable", "")
-    return functorch_config.patch(cse=False) if drawn or any(map(_is_of_program, gm.graph.nodes)) else nullcontext()
+    settings = {"cse": False} if drawn or any(map(_is_of_program, gm.graph.nodes)) else {}
+    if _REMAT in functorch_config.to_dict() and any("recompute" in node.meta for node in gm.graph.nodes):
+        settings[_REMAT] = False
+    return functorch_config.patch(settings) if settings else nullcontext()
+
+
+_REMAT = "remat_using_tags_for_fwd_loss_bwd_graph"
 
 
 def _is_of_program(node: Any) -> bool:
