@@ -84,6 +84,7 @@ class Codegen:
         self.out: list[Instruction] = []
         self.names = names  # install(name hint, object) -> global name in the frame's globals
         self.temps: dict[int, str] = {}
+        self.shared: set[int] = set()  # ids of trackers that are needed in several places
         self.counter = 0
         self.graph_outputs: dict[int, str] = {}
         self.dressed: set[int] = set()  # tensors of the graph that have got the attributes which the program gave them

@@ -280,7 +280,8 @@ def _builtin_method(cg: Codegen, t: BuiltinMethodVariable) -> None:
     else:
         cg.load(t.obj)
         cg.op("LOAD_ATTR", t.name)
-    cg.store_temp(t)
+    if id(t) in cg.shared:  # else a call may take the method and the object apart
+        cg.store_temp(t)
 
 
 @builds(SuperVariable)

@@ -145,7 +145,7 @@ class Segment:
         uses: list[VariableTracker] = [*changed.values(), *reversed(stack)]
         for effect in effects:
             uses.extend(effect.values)
-        outputs = _graph_values(uses, state.graph.symbols)
+        outputs, cg.shared = _graph_values(uses, state.graph.symbols)
         if any(isinstance(t, TensorVariable) and state.graph.is_late(t.fake) for t in outputs):
             raise Unreconstructible("a view whose base was written to with a gradient since")
         if state.graph.call_count or outputs:
@@ -350,14 +350,16 @@ def _unchanged(name: str, tracker: VariableTracker) -> bool:
     return source is not None and source.access == "ARG" and source.key[1] == name
 
 
-def _graph_values(uses: list[VariableTracker], symbols: Any) -> list[Any]:
-    """Tensors and data-dependent numbers that must leave the graph, in the order of their first use."""
+def _graph_values(uses: list[VariableTracker], symbols: Any) -> tuple[list[Any], set[int]]:
+    """Tensors and data-dependent numbers that must leave the graph, in the order of their first use; ids of what has several uses."""
     outputs: list[Any] = []
     seen: set[int] = set()
+    shared: set[int] = set()
     stack = list(reversed(uses))
     while stack:
         tracker = stack.pop()
         if id(tracker) in seen:
+            shared.add(id(tracker))
             continue
         seen.add(id(tracker))
         if isinstance(tracker, TensorVariable):
@@ -372,7 +374,7 @@ def _graph_values(uses: list[VariableTracker], symbols: Any) -> list[Any]:
         if tracker.source is not None and not isinstance(tracker, (LazyVariable, fx.Owner)):
             continue  # loaded from where it came from; its changes are effects of their own
         stack.extend(reversed(children(tracker)))
-    return outputs
+    return outputs, shared
 
 
 __all__ = ["Segment"]
