@@ -1,6 +1,8 @@
 """AOTAutograd and inductor behind a capture: aliases, views, mutation, modes; what one set of inputs showed must not be taken
 for granted with the next."""
 
+import warnings
+
 import pytest
 import torch
 import torch.nn as nn
@@ -351,3 +353,17 @@ def test_equal_calls_of_an_operator_of_the_program():
         return loss, w.grad, torch.tensor(len(calls))
 
     torch.testing.assert_close(step(framegraft.compile(f, backend="aot_eager")), step(f))
+
+
+def test_compilers_warn_of_nothing_that_eager_mode_does_not():
+    def writes_what_it_saves(x):
+        y = x * w
+        z = y.sigmoid() * y
+        y.add_(1)
+        return z
+
+    w = torch.nn.Parameter(torch.ones(3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compiled = framegraft.compile(writes_what_it_saves, backend="aot_eager")
+        torch.testing.assert_close(compiled(torch.ones(3)), writes_what_it_saves(torch.ones(3)))

@@ -1,6 +1,7 @@
 """The garbage collector waits while a frame is captured, and is afterwards, and for the compiler, as the program has it."""
 
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
@@ -73,3 +74,43 @@ def test_after_an_error(state):
     with pytest.raises(exc.Unsupported):
         framegraft.compile(lambda x: print(x), backend="eager", fullgraph=True)(torch.ones(3))
     assert gc.isenabled() is state
+
+
+class Cycle:
+    def __init__(self):
+        self.me = self
+
+
+def adds(x):
+    for i in range(50):
+        x = torch.sin(x) + i
+    return x
+
+
+def test_what_a_capture_makes_is_not_young_but_garbage_from_before_is_gone():
+    modules = []
+
+    def backend(module, inputs):
+        modules.append(module)
+        return module.forward
+
+    gc.collect()
+    died = weakref.ref(Cycle())
+    framegraft.compile(adds, backend=backend)(torch.ones(3))
+    gc.disable()
+    try:
+        assert died() is None
+        young = {id(o) for generation in (0, 1) for o in gc.get_objects(generation)}
+        assert not young & {id(node) for node in modules[0].graph.nodes}
+    finally:
+        gc.enable()
+
+
+def test_frozen_objects_stay_frozen():
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        framegraft.compile(adds, backend="eager")(torch.ones(3))
+        assert abs(gc.get_freeze_count() - frozen) < frozen / 2  # some have died
+    finally:
+        gc.unfreeze()

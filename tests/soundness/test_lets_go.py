@@ -1,9 +1,12 @@
 """Capture leaves no cycle behind that would keep a program's objects alive until the garbage collector runs."""
 
 import gc
+import subprocess
+import sys
 import types
 import weakref
 
+import numpy as np
 import pytest
 import torch
 
@@ -90,25 +93,50 @@ def untraceable(x, token):
     return x + 1
 
 
+def arrays(x, token):
+    a = x.numpy()
+    return torch.from_numpy(np.sin(a) + a[:1])
+
+
+def function_as_global(x, token):
+    global LATEST
+    LATEST = lambda: x  # noqa: E731
+    value = LATEST()
+    del LATEST
+    return value + 1
+
+
+class Asking:
+    @classmethod
+    def __torch_function__(cls, fn, types, args=(), kwargs=None):
+        return args[1] + 1
+
+
+def asking(x, token):
+    return torch.add(Asking(), x)
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize("function", [missing_attribute, default_of_getattr, caught_below, caught_here, leaves, unpacks, drawn,
-                                      wrong_type, data_dependent, untraceable])
-def test_objects_die_with_the_call(function):
+                                      wrong_type, data_dependent, untraceable, arrays, function_as_global, asking])
+def test_objects_die_with_the_call(function, dynamic):
     def call():
         try:
-            compiled(torch.ones(3), token)
+            compiled(x, token)
         except AttributeError:
             pass
 
-    compiled = framegraft.compile(function, backend="eager")
+    framegraft.compile(lambda x: x + 1, backend="eager", dynamic=dynamic)(torch.ones(3))  # what this loads leaves cycles behind
+    compiled = framegraft.compile(function, backend="eager", dynamic=dynamic)
     gc.collect()
     gc.disable()
     try:
         for _ in range(2):
-            token = Token()
-            died = weakref.ref(token)
+            token, x = Token(), torch.ones(3)
+            refs = [weakref.ref(token), weakref.ref(x)]
             call()
-            token = None
-            assert died() is None
+            token = x = None
+            assert [ref() for ref in refs] == [None, None]
     finally:
         gc.enable()
 
@@ -182,3 +210,16 @@ def test_graphs_go_with_the_code():
     del fn
     collect()
     assert len(graphs) == 3 and not any(ref() for ref in graphs)
+
+
+def test_what_the_first_symbols_load_holds_nothing():
+    program = """
+import torch, framegraft, weakref
+x = torch.ones(3)
+died = weakref.ref(x)
+framegraft.compile(lambda x: x + 1, backend="eager", dynamic=True)(x)
+del x
+print(died())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "None\n", done.stdout + done.stderr

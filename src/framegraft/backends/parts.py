@@ -23,12 +23,14 @@ from torch.fx import Graph, GraphModule, Node
 from .. import config
 from ..tensor.fake import DATA_DEPENDENT
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
+from ..unheard import Unheard
 from .unused import is_total, memory_of, with_unused, without_unused, written_tensor
 
 Compile = Callable[[GraphModule, Sequence[Any]], Callable[..., Any]]
 
 _EAGER = -1
 _CHANGED = "has been modified by an inplace operation"  # torch/csrc/autograd/saved_variable.cpp
+_FOUND = "Error detected in "  # torch/csrc/autograd/anomaly_mode.cpp: AOTAutograd switches that mode on, and the error is caught
 _MAX_PARTS = 8
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 
@@ -47,7 +49,8 @@ def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: C
 
     def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         try:
-            return compile_one(part, inputs)
+            with Unheard(UserWarning, _FOUND):
+                return compile_one(part, inputs)
         except (*DATA_DEPENDENT, SyntaxError):
             return part.forward
         except RuntimeError as error:

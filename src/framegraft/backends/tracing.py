@@ -66,7 +66,7 @@ def settings_for(gm: GraphModule) -> Any:
     """
     drawn = "random" in gm.meta.get("unrepeatable", "")
     settings = {"cse": False} if drawn or any(map(_is_of_program, gm.graph.nodes)) else {}
-    if _REMAT in functorch_config.to_dict() and any("recompute" in node.meta for node in gm.graph.nodes):
+    if hasattr(functorch_config, _REMAT) and any("recompute" in node.meta for node in gm.graph.nodes):
         settings[_REMAT] = False
     return functorch_config.patch(settings) if settings else nullcontext()
 

@@ -172,6 +172,9 @@ class TraceState:
         """Let go of the program's objects at once, not when the garbage collector comes by."""
         for namespace in self.namespaces:
             namespace.owner = None
+        for scope in self.scopes.values():
+            scope.stores.clear()  # functions among these know their globals
+        self.graph.release()
         self.root.__dict__.clear()
         self.__dict__.clear()
 

@@ -55,14 +55,18 @@ class ArrayVariable(ObjectVariable):
     ``fresh``: a node has made its memory. ``root``: the array whose memory it has; ``shared``: others have that of this one.
     """
 
-    __slots__ = ("tensor", "fresh", "root", "shared")
+    __slots__ = ("tensor", "fresh", "_root", "shared")
 
     def __init__(self, cls: type, tensor: TensorVariable | None, value: Any = MISSING, source: Any = None, *, fresh: bool = False) -> None:
         super().__init__(value, cls, source)
         self.tensor = tensor
         self.fresh = fresh
-        self.root = self
+        self._root: ArrayVariable | None = None  # itself: a reference would be a cycle, and hold the program's tensor
         self.shared = False
+
+    @property
+    def root(self) -> ArrayVariable:
+        return self._root or self
 
     def owns(self) -> bool:
         """Whether the array is to have memory of its own behind the graph, in the same order: then nothing else there shares it."""
@@ -74,8 +78,8 @@ class ArrayVariable(ObjectVariable):
     def view(self, tensor: TensorVariable) -> ArrayVariable:
         """Another array with the same memory."""
         made = ArrayVariable(self.cls, tensor, fresh=self.fresh)
-        made.root = self.root
-        made.root.shared = True
+        made._root = self.root
+        made._root.shared = True
         return made
 
     @property

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import operator
 import re
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +16,7 @@ import torch.fx
 from torch._dispatch.python import enable_python_dispatcher
 
 from .. import _native
+from ..collector import Waiting
 from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
@@ -70,6 +73,10 @@ class OutputGraph:
         self._gained: dict[int, Any] = {}  # id -> a fake base that has come to require a gradient, or one from outside
         self.annotations: dict[str, Any] = {}  # what the program wants to have written on nodes
 
+    def release(self) -> None:
+        """Let go of the program's tensors: the symbols know the graph, and it them."""
+        self.__dict__.clear()
+
     @property
     def graph(self) -> torch.fx.Graph:
         """The graph to which nodes are added."""
@@ -108,6 +115,7 @@ class OutputGraph:
     def use_symbols(self) -> Any:
         """The trace's symbols, from now on understood by the fake mode."""
         if self.symbols is None:
+            Waiting.loaded |= f"{__package__}.symbols" not in sys.modules
             from .symbols import Symbols  # noqa: PLC0415 - sympy and its kin: half a second that static captures don't pay
 
             self.symbols = Symbols(self, self.config, self.where)
@@ -326,8 +334,9 @@ _WORDS = re.compile(r"[^\W_]+")
 _MODULE_DICTS = frozenset(("_modules", "_parameters", "_buffers"))  # a program reads module.fc.weight
 
 
-def _in_words(text: str) -> list[str]:
-    return _WORDS.findall(text.lower())
+@functools.lru_cache(4096)  # models have a few names, many times
+def _in_words(text: str) -> str:
+    return "_".join(_WORDS.findall(text.lower()))
 
 
 def placeholder_name(source: Source, known: dict[Source, str]) -> str:
@@ -348,9 +357,9 @@ def _words(source: Source, known: dict[Source, str]) -> str:
             attribute = base.access == "DICT" and source.key.isidentifier()
             words = _words(base.base if attribute else base, known)
             if not attribute or source.key not in _MODULE_DICTS:
-                words = "_".join(filter(None, (words, *_in_words(source.key if attribute else repr(source.key)))))
+                words = "_".join(filter(None, (words, _in_words(source.key if attribute else repr(source.key)))))
         else:
-            words = "_".join(_in_words(source.name))
+            words = _in_words(source.name)
         known[source] = words
     return words
 

@@ -100,6 +100,23 @@ class _Probes:
         self.seen.append((cls, args, kwargs))
         return _ANSWER if len(self.seen) > self.turn else NotImplemented
 
+    def asked(self, run: Callable[..., Any], args: list, kwargs: dict) -> Iterator[tuple[Any, list, dict]]:
+        """What ``run`` asks the probes for these arguments, one class after the other."""
+        given, named = [self.probe(a) for a in args], {k: self.probe(v) for k, v in kwargs.items()}
+        for turn in range(_MOST_TURNS):
+            self.seen.clear()
+            self.turn = turn
+            mode = _ProbeMode(self) if self.tx.state.function_modes else contextlib.nullcontext()
+            with _C.DisableTorchFunctionSubclass() if self.tx.state.overrides_off else _C._EnableTorchFunction(), mode:
+                try:
+                    result = run(*given, **named)
+                except Exception:  # a TypeError: all have answered NotImplemented
+                    return
+            if len(self.seen) != turn + 1 or result is not _ANSWER and run is not torch.Tensor.__setitem__:
+                return
+            cls, seen, words = self.seen[turn]
+            yield cls, [self.tracker(a) for a in seen], {k: self.tracker(v) for k, v in words.items()}
+
     def probe(self, tracker: VariableTracker) -> Any:
         """What stands for a tracker; the same for the same one, for an argument may be given twice."""
         tracker = realize(tracker, self.tx.state)
@@ -180,21 +197,11 @@ def _asked(tx: Any, run: Callable[..., Any], classes: list[type], args: list, kw
     Nothing where it does not ask, or goes on with the answer: then the call is more than what a class is asked.
     """
     probes = _Probes(tx)
-    probes.make_classes(classes)
-    given, named = [probes.probe(a) for a in args], {k: probes.probe(v) for k, v in kwargs.items()}
-    for turn in range(_MOST_TURNS):
-        probes.seen.clear()
-        probes.turn = turn
-        mode = _ProbeMode(probes) if tx.state.function_modes else contextlib.nullcontext()
-        with _C.DisableTorchFunctionSubclass() if tx.state.overrides_off else _C._EnableTorchFunction(), mode:
-            try:
-                result = run(*given, **named)
-            except Exception:  # a TypeError: all have answered NotImplemented
-                return
-        if len(probes.seen) != turn + 1 or result is not _ANSWER and run is not torch.Tensor.__setitem__:
-            return
-        cls, seen, words = probes.seen[turn]
-        yield cls, [probes.tracker(a) for a in seen], {k: probes.tracker(v) for k, v in words.items()}
+    try:
+        probes.make_classes(classes)
+        yield from probes.asked(run, args, kwargs)
+    finally:
+        probes.__dict__.clear()  # its classes are in cycles, and hold it
 
 
 _MOST_TURNS = 10
