@@ -87,6 +87,29 @@ def test_writes_to_new_arrays(x):
     return b, c, t, d, number, x + 1
 
 
+@differential(one, graphs=1)
+def test_results_in_arrays_that_are_given(x):
+    a = x.numpy()
+    b, c, d = np.zeros_like(a), np.zeros((4, 3), np.float32), np.zeros(3, np.float32)
+    made = np.add(a, a, out=b), a.sum(axis=0, out=d), np.exp(a, out=None), np.clip(b, 1, 4, out=b)
+    np.add(a, d, out=c[:2])
+    np.matmul(a, a.T @ a, out=c[2:])
+    return made, [made[0] is b, made[1] is d, made[3] is b], c, torch.from_numpy(b)
+
+
+@differential(one)
+def test_results_in_arrays_of_other_kinds(x):
+    a = x.numpy()
+    wide, high, some = np.zeros((2, 3)), np.zeros((4, 2, 3), np.float32), np.ones((2, 3), np.float32)
+    np.add(a, 1, out=wide)
+    np.add(a, 1, out=high)
+    np.add(a, 1, out=some, where=a > 2)
+    try:
+        np.dot(a.T, a, out=np.zeros((3, 6), np.float32)[:, ::2])
+    except ValueError as error:
+        return wide, high, some, str(error)
+
+
 @differential(one)
 def test_writes_to_shared_memory(x):
     a = x.numpy()

@@ -255,8 +255,10 @@ def has_array(tracker: Any) -> bool:
 
 def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     """The NumPy function ``name``, as a node."""
-    if tx.state.graph.body is not None or "out" in kwargs:
-        raise GraphBreak("numpy_call", f"numpy.{name}() in a function given to torch, or with the argument out")
+    if tx.state.graph.body is not None:
+        raise GraphBreak("numpy_call", f"numpy.{name}() in a function given to torch")
+    if "out" in kwargs:
+        return _call_into(tx, name, args, dict(kwargs))
     spelling = _Spelling(tx)
     text = repr((name, [spelling.of(a) for a in args], {k: spelling.of(v) for k, v in kwargs.items()}))
     try:
@@ -267,6 +269,21 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     made = running.run_node(tx, "call_function", numpy_op.operation(), [ListVariable(list(spelling.tensors)), constant(text)], {})
     assert isinstance(made, TensorVariable)
     return ArrayVariable(_dtype(dtype).type if scalar else _numpy().ndarray, made, fresh=not scalar)
+
+
+def _call_into(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
+    """The call with an array for its result, which is one that it would give by itself: then no loop, cast or shape is another."""
+    out = realize(kwargs.pop("out"), tx.state)
+    if out is NONE:
+        return call(tx, name, args, kwargs)
+    if not isinstance(out, ArrayVariable) or out.scalar or "where" in kwargs:
+        raise GraphBreak("numpy_call", f"numpy.{name}() into something other than an array, or into parts of one")
+    made: Any = call(tx, name, args, kwargs)
+    into = tensor_of(tx, out).fake
+    if made.scalar or made.tensor.fake.dtype != into.dtype or made.tensor.fake.shape != into.shape or not into.is_contiguous():
+        raise GraphBreak("numpy_call", f"numpy.{name}() into an array of another dtype, shape or order than its result")
+    _write(tx, out, made, "no")
+    return out
 
 
 def _view(tx: Any, array: ArrayVariable, name: str, args: list) -> VariableTracker:
