@@ -115,6 +115,30 @@ def test_errors():
             assert notes == expected
 
 
+def test_the_first_filter_that_matches_decides():
+    def f(x, notes):
+        notes.append("before")
+        inner(x)
+        notes.append("behind")
+        return x + 1
+
+    compiled = framegraft.compile(f, backend="eager")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        for module, action, expected in ((None, "ignore", True), ("elsewhere", "ignore", False), (None, "error", False), (None, "always", True)):
+            with warnings.catch_warnings(record=True):
+                warnings.filterwarnings(action, category=DeprecationWarning, module=module or "")
+                for fn in (f, compiled):
+                    notes = []
+                    with contextlib.nullcontext() if expected else pytest.raises(DeprecationWarning, match="inner"):
+                        fn(torch.ones(2), notes)
+                    assert notes == (["before", "behind"] if expected else ["before"])
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("error", DeprecationWarning)
+        warnings.simplefilter("always", DeprecationWarning)
+        framegraft.compile(f, backend="eager", fullgraph=True)(torch.ones(2), [])
+
+
 def test_shown_by_the_program(monkeypatch):
     def f(x, notes):
         notes.append("before")

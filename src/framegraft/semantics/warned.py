@@ -32,9 +32,16 @@ class _IsOnlyTold(Condition):
         self.key = self.category = category
 
     def __call__(self, value: Any) -> bool:
-        told = warnings.showwarning is _SHOWN and recording.way() is not None
-        return told and warnings.defaultaction != "error" and not any(  # type: ignore[attr-defined]
-            entry[0] == "error" and issubclass(self.category, entry[2]) for entry in warnings.filters)
+        return warnings.showwarning is _SHOWN and recording.way() is not None and not self._may_be_error()
+
+    def _may_be_error(self) -> bool:
+        for action, message, category, module, line in warnings.filters:  # the first that matches decides
+            if issubclass(self.category, category):
+                if action == "error":
+                    return True
+                if message is None and module is None and line == 0:  # matches every warning of the class
+                    return False
+        return warnings.defaultaction == "error"  # type: ignore[attr-defined]
 
 
 def warn_again(namespace: dict, text: str, category: type, filename: str, line: int) -> None:
