@@ -14,6 +14,7 @@ import torch
 from torch.fx import GraphModule
 
 from ..native.private import is_dense
+from ..tensor.wrappers import is_wrapper, plain_parts
 from .registry import Compiler, call_backend
 from .tracing import own_copy
 
@@ -25,16 +26,26 @@ def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[Any],
     """
     captured = own_copy(gm)
     tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
-    memory = Memory([inputs[i] for i in tensors], [changed[i] for i in tensors], len(tensors) < len(inputs) or _has_symbols(gm))
+    made_of = {i: list(plain_parts(inputs[i])) for i in tensors if is_wrapper(type(inputs[i]))}
+    kinds = [changed[i] for i in tensors for _ in made_of.get(i, (0,))]
+    memory = Memory(_parts([inputs[i] for i in tensors]), kinds, len(tensors) < len(inputs) or _has_symbols(gm))
     shown = list(inputs)
-    if not memory.apart([inputs[i] for i in tensors]):
+    if not memory.apart(_parts([inputs[i] for i in tensors])):
+        if made_of:
+            return captured.forward
         shown = [_apart(t) if isinstance(t, torch.Tensor) else t for t in inputs]
     compiled = call_backend(compiler, gm, shown)
     if isinstance(getattr(compiled, "__self__", None), GraphModule):
         return compiled  # runs the operations in order
     hidden = [i for i, kind in enumerate(changed) if kind == 2]
     called = _Uncounted(compiled, hidden) if hidden else compiled
-    return _Checked(called, captured.forward, memory, None if len(tensors) == len(inputs) else tensors)
+    plain = len(tensors) == len(inputs) and not made_of
+    return _Checked(called, captured.forward, memory, None if plain else tensors)
+
+
+def _parts(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Those that have memory: of wrappers, what they hold."""
+    return [part for tensor in tensors for part in plain_parts(tensor)]
 
 
 def _has_symbols(gm: GraphModule) -> bool:
@@ -124,8 +135,8 @@ class _Checked:
         self._compiled = compiled
         self._captured = captured
         self._memory = memory
-        self._tensors = tensors  # which inputs are tensors; None: all
+        self._tensors = tensors  # which inputs are tensors; None: all, and none of them holds others
 
     def __call__(self, *inputs: Any) -> Any:
-        tensors = inputs if self._tensors is None else [inputs[i] for i in self._tensors]
+        tensors = inputs if self._tensors is None else _parts([inputs[i] for i in self._tensors])
         return self._compiled(*inputs) if self._memory.apart(tensors) else self._captured(*inputs)

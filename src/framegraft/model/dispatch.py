@@ -24,6 +24,8 @@ class TensorLayer:
     with_device: Any = None
     #: (tx, callable, args, kwargs) -> what ``__torch_function__`` of an argument's class gives, None where none is asked
     overridden: Any = lambda self, tx, fn, args, kwargs: None
+    #: (tx, class, args, kwargs) -> what a call of the class gives, None where ``__new__`` and ``__init__`` are to be traced
+    construct: Any = lambda self, tx, cls, args, kwargs: None
     get_attr: Any = None
     set_attr: Any = None
     call_method: Any = None

@@ -355,7 +355,7 @@ class Conversion:
             only_inputs = graph.symbols.only_inputs() if graph.symbols is not None else contextlib.nullcontext()
             frame, index = self.capture.frame, self.capture.index
             compiling = compile_context(CompileContext(CompileId(frame_id=frame, frame_compile_id=index)))
-            with compiling, only_inputs, self.collector.interrupted():
+            with compiling, only_inputs, self.collector.interrupted(), subclasses.shield(graph.mode.shielded):
                 if any(changed):
                     compiled = compile_changing(self.ctx.compiler, module, values, changed)
                 else:
@@ -373,7 +373,8 @@ class Conversion:
         made = events.GraphCompiled(self.capture, *self.compiling, compiled)
         self.compiling = None
         events.publish(made)
-        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(subclasses.taking_plain(made.compiled, graph.inputs))))
+        called = subclasses.taking_plain(made.compiled, graph.inputs, graph.mode.shielded)
+        self.installed.append(InstalledName(self.fn.__globals__, name, _shielded(called)))
 
     def _note_fixed_floats(self, graph: OutputGraph, known: int) -> None:
         """Floats that the compiler, in guards after the first ``known``, has taken for constants are tried as tensors; after that

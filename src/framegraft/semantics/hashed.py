@@ -37,7 +37,7 @@ def payload_of(tracker: VariableTracker) -> VariableTracker:
         return tracker.payload
     return tracker
 
-PINNED = (type, types.BuiltinFunctionType, types.ModuleType, enum.Enum)  # from outside always guarded by identity
+PINNED = (type, types.BuiltinFunctionType, types.MethodWrapperType, types.ModuleType, enum.Enum)  # from outside always guarded by identity
 
 
 def is_nan(value: Any) -> bool:

@@ -10,7 +10,7 @@ from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.exits import returns_only
 from ..interp.state import realize, user_error
-from ..model.dispatch import CLASSES
+from ..model.dispatch import CLASSES, TENSOR
 from ..model.value import (
     MISSING,
     NONE,
@@ -50,6 +50,9 @@ def call_class(tx: Any, cls: type, args: Args, kwargs: Kwargs, waiting: bool = F
 
 def construct(tx: Any, cls: type, args: Args, kwargs: Kwargs, waiting: bool = False) -> VariableTracker:
     """type.__call__ itself."""
+    whole = TENSOR.construct(tx, cls, args, kwargs)
+    if whole is not None:
+        return whole
     new = lookup.mro_lookup(tx, cls, "__new__")
     target = wrap_pinned(tx, cls)
     if isinstance(new, types.BuiltinFunctionType):

@@ -11,10 +11,10 @@ import torch
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.dispatch import handles
-from ..model.value import FALSE, ConstantVariable, TensorVariable, VariableTracker
-from ..semantics import making
-from . import literal, subclasses, torchops
+from ..model.dispatch import TENSOR, handles
+from ..model.value import FALSE, MISSING, ConstantVariable, ObjectVariable, TensorVariable, VariableTracker
+from ..semantics import making, members
+from . import literal, subclasses, torchops, wrappers
 from .fake import FakeTensor
 from .running import run_node
 
@@ -91,5 +91,54 @@ def _is_plain(tx: Any, tensor: Any) -> bool:
     return isinstance(tensor, TensorVariable) and tensor.cls in subclasses.PLAIN and not tx.state.function_modes
 
 
+def _wrap(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker | None:
+    """``cls(...)`` of a wrapper subclass, as one node: what its constructor does, it does in the graph. None for other classes."""
+    if torch.Tensor not in cls.__mro__ or cls in subclasses.PLAIN or not wrappers.is_wrapper(cls):
+        return None
+    given = {place: realize(a, tx.state) for place, a in (*enumerate(args), *kwargs.items())}
+    inside = [a for a in given.values() if isinstance(a, TensorVariable)]
+    if not inside or any(a.attrs for a in inside) or not subclasses.is_captured(tx.state, cls):
+        return None
+    if subclasses.is_live(cls):
+        subclasses.begin(tx.state)
+    wrappers.expect(tx.state)
+    known = tx.state.graph.mode.wrappers
+    known.update((id(a.fake), a) for a in inside if id(a.fake) not in known)
+    objects = {place: _pinned(tx, a) for place, a in given.items() if _is_object(a)}
+    known.update((id(value), given[place]) for place, value in objects.items())
+    left = [a for place, a in given.items() if isinstance(place, int) and place not in objects]
+    named = {place: a for place, a in given.items() if isinstance(place, str) and place not in objects}
+    with subclasses.switched_off(tx.state):
+        return run_node(tx, "call_function", _Constructor(cls, objects) if objects else cls, left, named)
+
+
+def _is_object(tracker: VariableTracker) -> bool:
+    return type(tracker) is ObjectVariable and tracker.payload is None and members.plain_value(tracker) is None
+
+
+def _pinned(tx: Any, tracker: Any) -> Any:
+    if tracker.value is MISSING or tracker.source is None or tracker.attrs or id(tracker) in tx.state.mutated:
+        raise GraphBreak("input_subclass", f"a wrapper made with a {tracker.cls.__name__} that the trace has made or changed")
+    tx.state.guards.pin(tracker.source, tracker.value)
+    return tracker.value
+
+
+class _Constructor:
+    """A class, called with some arguments that a graph's code cannot spell: position or name -> the object."""
+
+    def __init__(self, cls: type, objects: dict[Any, Any]) -> None:
+        self.cls, self.objects = cls, objects
+        self.__name__ = self.__qualname__ = f"make_{cls.__name__}"
+        self.__module__ = "framegraft"
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        given = list(args)
+        for place, value in self.objects.items():  # positions in their order
+            if isinstance(place, int):
+                given.insert(place, value)
+        return self.cls(*given, **kwargs, **{name: value for name, value in self.objects.items() if isinstance(name, str)})
+
+
+TENSOR.construct = _wrap  # type: ignore[method-assign]
 making.MAKERS[torch._C.TensorBase] = _new  # type: ignore[attr-defined]
 torchops.METHODS["as_subclass"] = _as_subclass_method

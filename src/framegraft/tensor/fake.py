@@ -120,6 +120,9 @@ class CaptureMode(FakeTensorMode):
         self.effects = 0  # how many operations drew some, or wrote to tensors as their schemas say
         # id(fake) -> writes to it that an eager kernel keeps from the version counter, as batch_norm's of its statistics
         self.uncounted: dict[int, int] = {}
+        # With wrapper subclasses in the trace: trackers of what they hold, by the id of the fake or of another object. Else None.
+        self.wrappers: dict[int, Any] | None = None
+        self.shielded = False  # some of them has a __torch_function__ that was traced: graphs do not ask it
         self.expanded: set[int] = set()  # the storages of inputs that have several elements in one place
         # The storages that operations write to: `x.data.add_(1)` does not count up x's version. Kept, so that no other takes their place.
         self.written: dict[int, Any] = {}
@@ -166,6 +169,8 @@ class CaptureMode(FakeTensorMode):
     def __torch_dispatch__(self, func: Any, classes: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is _DEVICE and type(args[0]) is FakeTensor:  # composite operations in C++ ask again and again
             return META if self.in_kernel_invocation else args[0].fake_device
+        if self.wrappers is not None and any(cls is not FakeTensor for cls in classes):
+            return NotImplemented  # which class it is says what becomes of it
         if self._answer is not None and func is _RECORDED:
             return self._answer
         named = kwargs or {}

@@ -23,9 +23,10 @@ from ..model.value import SymbolicVariable, TensorVariable
 from ..unheard import Unheard
 from . import devices
 from .code import CapturedGraph
-from .fake import CaptureMode, is_expanded, to_fake
+from .fake import CaptureMode, FakeTensor, is_expanded, to_fake
 from .modes import ENTERED, Modes, leave_inference_mode
 from .policy import SymbolInput, fits
+from .wrappers import plain_parts
 
 
 class Change(enum.IntEnum):
@@ -148,7 +149,7 @@ class OutputGraph:
         if self._gained and id(_base_of(value)) in self._gained:
             raise GraphBreak("fake_tensor_failure", "a tensor whose base or view was written to with a gradient before")
         fake = to_fake(self.mode, value, extents)
-        if 0 in value.stride() and is_expanded(value):
+        if 0 in value.stride() and is_expanded(value) and type(fake) is FakeTensor:
             self.mode.expanded.add(fake.untyped_storage()._cdata)
         # Inference tensors count no versions: whether the graph changes one is unknown.
         self._versions.append((fake, -1 if fake.is_inference() else fake._version))
@@ -233,7 +234,7 @@ class OutputGraph:
 
     def _written(self, versions: list[tuple[Any, int]]) -> bool:
         written = self.mode.written
-        return bool(written) and any(f.untyped_storage()._cdata in written for f, _ in versions)
+        return bool(written) and any(part.untyped_storage()._cdata in written for f, _ in versions for part in plain_parts(f))
 
     def repeatable(self) -> bool:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""

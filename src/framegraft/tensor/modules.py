@@ -141,7 +141,8 @@ _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_d
              torch.promote_types, torch.can_cast,
              # of the machine, and of how torch was built
              torch.cuda.device_count, torch.xpu.is_available, torch.accelerator.is_available, torch.backends.mps.is_available,
-             torch.mps.device_count, torch.distributed.is_available)
+             torch.mps.device_count, torch.distributed.is_available,
+             *(ask for name, ask in vars(torch.cpu).items() if name.startswith("_is_") and name.endswith("_supported")))
 
 
 def _asked_anew(fn: Any) -> None:

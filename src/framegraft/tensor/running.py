@@ -30,7 +30,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import making, members
-from . import indexing, numpy, subclasses, symbolic, whole
+from . import indexing, numpy, subclasses, symbolic, whole, wrappers
 from .fake import DATA_DEPENDENT, FakeTensor
 from .modes import note_modes
 from .watching import New, Watch
@@ -317,7 +317,7 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
             return same
         if result.layout is not torch.strided or result.dtype in _QUANTIZED:  # fake tensors know too little about these
             raise GraphBreak("sparse_or_complex_layout", f"an operation that gives a tensor of {result.layout}, {result.dtype}")
-        if type(result) not in _CLASSES:
+        if type(result) not in _CLASSES and not _is_wrapper(tx, result):
             raise GraphBreak("input_subclass", f"an operation that gives a {type(result).__name__}")
         node.meta["example_value"] = result
         if tx.state.graph.mode.has_unbacked:
@@ -349,6 +349,11 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
     raise GraphBreak("untraceable_call", f"an operation that gives a {type(result).__name__}")
 
 
+def _is_wrapper(tx: Any, result: Any) -> bool:
+    mode = tx.state.graph.mode
+    return mode.wrappers is not None and wrappers.is_made_of_fakes(mode, result) and subclasses.is_captured(tx.state, type(result))
+
+
 def _struct(cls: type, items: TupleVariable) -> VariableTracker:
     """torch.return_types.max and friends: named tuples made in C."""
     made = StructVariable(MISSING, cls)
@@ -371,4 +376,13 @@ making.STRUCT_SEQUENCES.update(dict.fromkeys(torch.return_types.all_return_types
 
 
 def type_of_fake(fake: Any) -> type:
+    if type(fake) is not FakeTensor and wrappers.is_wrapper(type(fake)):
+        return type(fake)
     return torch.nn.Parameter if getattr(fake, "_is_param", False) else torch.Tensor
+
+
+def _read_inside(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
+    return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
+
+
+wrappers.READ.append(_read_inside)

@@ -8,6 +8,7 @@ and backends see plain tensors in their place.
 from __future__ import annotations
 
 import contextlib
+import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -19,6 +20,7 @@ from ..interp.state import realize
 from ..model.source import pinned
 from ..model.value import MISSING, LazyVariable, ListVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
 from ..semantics import instances, lookup
+from . import wrappers
 
 _C: Any = torch._C
 PLAIN = frozenset((torch.Tensor, torch.nn.Parameter, torch.nn.Buffer))
@@ -31,8 +33,10 @@ _GUARDED = tuple(sorted(NAMES - _OWN | {"__torch_function__"}))
 
 
 def is_live(cls: type) -> bool:
-    """Whether torch asks ``cls.__torch_function__`` (C++: check_has_torch_function)."""
-    return cls not in PLAIN and cls.__torch_function__ is not _C._disabled_torch_function_impl  # type: ignore[attr-defined]
+    """Whether torch asks ``cls.__torch_function__`` (C++: check_has_torch_function), which may do other than Tensor's does."""
+    if cls in PLAIN or cls.__torch_function__ is _C._disabled_torch_function_impl:  # type: ignore[attr-defined]
+        return False
+    return not (wrappers.is_wrapper(cls) and wrappers.keeps_functions(cls))
 
 
 def is_captured(state: Any, cls: type) -> bool:
@@ -41,16 +45,24 @@ def is_captured(state: Any, cls: type) -> bool:
         return True
     if type(cls) not in _METACLASSES:
         return False
+    wraps = wrappers.is_wrapper(cls)
     for base in cls.__mro__:
         if base in PLAIN:
             break
-        if (base.__dict__.keys() & NAMES) - _OWN:
+        if any(not (wraps and _may_wrapper_define(base, name)) for name in (base.__dict__.keys() & NAMES) - _OWN):
             return False
+    if wraps:
+        wrappers.guard_class(state, cls)
     state.guards.add(pinned(cls), "MRO", cls.__mro__)
     for name in _GUARDED:
         found = next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), MISSING)
         state.guards.class_lookup(cls, name, _native.MISSING if found is MISSING else found)
     return True
+
+
+def _may_wrapper_define(base: type, name: str) -> bool:
+    """Methods in Python that no operator and no function of torch calls."""
+    return name in ("__torch_dispatch__", "__setstate__") or type(base.__dict__[name]) is types.FunctionType and not name.startswith("__")
 
 
 _METACLASSES = (type(torch.Tensor), type(torch.nn.Parameter), type(torch.nn.Buffer))
@@ -62,7 +74,7 @@ def instance_attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTrack
         tx.state.outside += 1  # for blocks: nothing tells one tensor of the trace from another by its attributes
         return obj.attrs[name]
     if obj.value is None or obj.source is None:
-        return None
+        return None if tx.state.graph.mode.wrappers is None else wrappers.attribute(tx, obj, name)
     source = obj.source.namespace(obj.value).child("KEY", name)
     if name in obj.value.__dict__:
         tx.state.guards.present(source)
@@ -71,9 +83,16 @@ def instance_attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTrack
     return None
 
 
+def place_inside(value: torch.Tensor, source: Any, name: str) -> Any:
+    """Where a tensor is that a wrapper holds: where ``instance_attribute`` finds it, or where a property of its class does."""
+    if name in value.__dict__:
+        return source.namespace(value).child("KEY", name)
+    return source.child("ATTR", name)
+
+
 def own_attribute(tx: Any, obj: TensorVariable, name: str, on_class: Any) -> VariableTracker | None:
     """What a class of the program's own defines under a name that Tensor does not have; None for other names."""
-    if obj.cls in PLAIN or name in NAMES:
+    if obj.cls in PLAIN or name in NAMES and not (wrappers.is_own(obj.cls, on_class, name) or wrappers.hides(obj, name)):
         return None
     found = None if lookup.is_data(tx, type(on_class)) else instance_attribute(tx, obj, name)
     return found or instances.bind(tx, on_class, obj, obj.cls, name)
@@ -146,6 +165,8 @@ def finish(state: Any) -> None:
 
 def _is_hidden(cls: type) -> bool:
     """Whether graphs get plain tensors in the place of those of a class; compilers take parameters of any class as they are."""
+    if wrappers.is_wrapper(cls):
+        return False
     return is_live(cls) or cls not in PLAIN and not issubclass(cls, (torch.nn.Parameter, torch.nn.Buffer))
 
 
@@ -157,8 +178,10 @@ def as_plain(value: Any) -> Any:
     return to_subclass(value, torch.Tensor, True)
 
 
-def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any]) -> Callable[..., Any]:
-    """The compiled graph, for a caller that has the program's tensors."""
+def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any], shielded: bool) -> Callable[..., Any]:
+    """The compiled graph, for a caller that has the program's tensors. ``shielded``: it asks no ``__torch_function__``."""
+    if shielded:
+        compiled = _shielded(compiled)
     places = [i for i, tracker in enumerate(inputs) if isinstance(tracker, TensorVariable) and _is_hidden(tracker.cls)]
     if not places:
         return compiled
@@ -168,6 +191,19 @@ def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any]) -> Callabl
         for place in places:
             values[place] = to_subclass(values[place], torch.Tensor, True)
         return compiled(*values)
+
+    return call
+
+
+def shield(wanted: bool) -> Any:
+    """A context in which torch asks no ``__torch_function__``, or none."""
+    return _C.DisableTorchFunctionSubclass() if wanted else contextlib.nullcontext()
+
+
+def _shielded(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*given: Any) -> Any:
+        with shield(True):
+            return compiled(*given)
 
     return call
 

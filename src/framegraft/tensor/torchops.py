@@ -34,7 +34,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, class_checks, hashed, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
-from . import devices, indexing, leaves, numpy, special, subclasses, symbolic
+from . import devices, indexing, leaves, numpy, special, subclasses, symbolic, wrappers
 from .fake import FakeTensor
 from .modes import guard_answer
 from .policy import INT64
@@ -161,6 +161,8 @@ class Tensors(TensorLayer):
         tx.state.outside += 1
         if tx.state.overriding and name in subclasses.NAMES and (subclasses.is_live(obj.cls) or tx.state.function_modes):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a {obj.cls.__name__}")
+        if obj.cls not in subclasses.PLAIN and wrappers.hides(obj, name):
+            raise GraphBreak("unsupported_mutation", f"setting {name} of a {obj.cls.__name__}, which may be part of what it is made of")
         setter = ATTRIBUTES.get(name)
         if setter is not None:
             setter[1](tx, obj, value)
@@ -276,6 +278,7 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         raise NotYet("input_subclass", f"a tensor of class {cls.__name__}")
     if not subclasses.is_captured(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
+    wraps = cls not in subclasses.PLAIN and wrappers.is_wrapper(cls)
     live = subclasses.is_live(cls)
     if live:
         subclasses.begin(state)
@@ -291,7 +294,9 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
     except RuntimeError:
         raise GraphBreak("fake_tensor_failure", "a view of ambiguous history") from None
     graph = state.graph
-    plan = None if graph.policy is None or live else graph.policy.tensor(value, source)
+    if wraps:
+        wrappers.prepare(state, value, source, subclasses.place_inside)
+    plan = None if graph.policy is None or live or wraps else graph.policy.tensor(value, source)
     extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
     state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
     state.guards.tensors.append(source)

@@ -1,0 +1,218 @@
+"""Wrapper subclasses: tensors that hold other tensors and say in Python what each operation does with them (``__torch_dispatch__``).
+
+They are what ``torch.utils._python_dispatch.is_traceable_wrapper_subclass`` tells: ``__tensor_flatten__`` names the tensors inside and
+gives a context, from which, and with fake tensors in their place, ``__tensor_unflatten__`` makes the fake twin. Operations are nodes of
+the graph like those of other tensors. Here they run on the twins, so that the class itself tells what they give; in the graph they run
+on the program's own tensors, or AOTAutograd takes them apart.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import enum
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .. import _native
+from ..errors import GraphBreak, Restart
+from ..model.guards import Condition
+from ..model.source import Source
+from ..model.value import MISSING, LazyVariable, TensorVariable, VariableTracker, constant
+from ..semantics.wrapping import CONSTANT_TYPES
+from .fake import FakeTensor, to_fake
+
+_PARTS = ("__torch_dispatch__", "__tensor_flatten__", "__tensor_unflatten__")
+_FUNCTION: Any = torch.Tensor.__torch_function__
+_ATOMS = (*CONSTANT_TYPES, torch.dtype, torch.device, torch.layout, torch.memory_format)
+_GROUPS = (list, tuple, torch.Size, frozenset, set)
+
+
+_ENDS: Any = torch._C._functions.DelayedError("backward through the example input of a capture", 1)  # type: ignore[attr-defined]
+
+
+def is_wrapper(cls: type) -> bool:
+    """Whether tensors of a class are made of others."""
+    return all(hasattr(cls, name) for name in _PARTS[1:]) and not issubclass(cls, FakeTensor)
+
+
+def keeps_functions(cls: Any) -> bool:
+    """Whether functions of torch do with such tensors what they do with others: ``__torch_function__`` is Tensor's, or switched off."""
+    found = cls.__torch_function__
+    return found is torch._C._disabled_torch_function_impl or getattr(found, "__func__", None) is _FUNCTION.__func__
+
+
+def guard_class(state: Any, cls: type) -> None:
+    for name in _PARTS[1:]:
+        found = next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), MISSING)
+        state.guards.class_lookup(cls, name, _native.MISSING if found is MISSING else found)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether equal contexts are alike, and nobody can change this one unseen: ``_Flattens`` keeps a copy."""
+    cls = type(value)
+    if cls in _ATOMS or issubclass(cls, (enum.Enum, type)):
+        return True
+    if cls is dict:
+        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
+    if dataclasses.is_dataclass(value):
+        return hasattr(value, "__dict__") and all(map(_is_plain, vars(value).values()))
+    return (cls in _GROUPS or issubclass(cls, tuple) and hasattr(cls, "_fields")) and all(map(_is_plain, value))
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    """Equality that tells 1 from True and 0.0 from -0.0."""
+    if type(a) is not type(b):
+        return False
+    if type(a) is dict:
+        return a.keys() == b.keys() and all(_is_same(value, b[key]) for key, value in a.items())
+    if dataclasses.is_dataclass(a) and not isinstance(a, type):
+        return _is_same(vars(a), vars(b))
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    return repr(a) == repr(b) if type(a) in (float, complex) else a == b
+
+
+class _Flattens(Condition):
+    """Guard: a wrapper names the same tensors inside, in the same context."""
+
+    __name__ = "flattens_alike"
+
+    def __init__(self, names: list[str], context: Any) -> None:
+        self.names, self.context = list(names), copy.deepcopy(context)
+        self.key = id(self)
+
+    def __call__(self, value: Any) -> bool:
+        with torch._C.DisableTorchFunctionSubclass():
+            names, context = value.__tensor_flatten__()
+        return list(names) == self.names and _is_same(context, self.context)
+
+
+def flatten(value: Any) -> tuple[dict[str, torch.Tensor], Any]:
+    """The tensors inside of one, by name, and the context."""
+    with torch._C.DisableTorchFunctionSubclass():
+        names, context = value.__tensor_flatten__()
+        return {name: getattr(value, name) for name in names}, context
+
+
+def plain_parts(value: torch.Tensor) -> Iterator[torch.Tensor]:
+    """The tensors inside that hold no others; of any other tensor, itself."""
+    if not is_wrapper(type(value)):
+        yield value
+        return
+    for part in flatten(value)[0].values():
+        yield from plain_parts(part)
+
+
+def expect(state: Any) -> None:
+    """From now on there may be wrappers among the trace's tensors."""
+    mode = state.graph.mode
+    if mode.wrappers is None:
+        mode.wrappers = {}
+    mode.shielded |= state.overriding
+
+
+def prepare(state: Any, value: Any, source: Source, place: Any) -> None:
+    """Guard what a wrapper from outside is made of, and make its twin, which ``to_fake`` gives from then on.
+
+    ``place``: (tensor, source, name) -> the source of what is inside.
+    """
+    if state.graph.body is not None:
+        raise GraphBreak("input_subclass", f"a {type(value).__name__} in a function that torch calls")
+    if state.blocks is not None:  # they know nothing of tensors inside of others
+        state.blocks.differs()
+        raise Restart
+    if value.is_inference() or value._is_view() and (value.requires_grad or value._base.requires_grad):
+        raise GraphBreak("input_subclass", f"a {type(value).__name__} that is a view with a gradient, or of inference mode")
+    expect(state)
+    fake = _twin(state, value, source, place)
+    for name, held in value.__dict__.items():  # objects that operations hand on, as contexts
+        if type(held) not in CONSTANT_TYPES and fake.__dict__.get(name) is held:
+            state.graph.mode.wrappers[id(held)] = LazyVariable(held, place(value, source, name))
+
+
+def _twin(state: Any, value: Any, source: Source, place: Any) -> Any:
+    cls = type(value)
+    try:
+        parts, context = flatten(value)
+    except Exception as error:
+        raise GraphBreak("input_subclass", f"a {cls.__name__} that does not tell what it is made of: {error!r}") from None
+    if not _is_plain(context):
+        raise GraphBreak("input_subclass", f"a {cls.__name__} with a {type(context).__name__} as its context")
+    state.guards.add(source, "PY", _Flattens(list(parts), context))
+    mode = state.graph.mode
+    inside = {}
+    for name, part in parts.items():
+        inner = place(value, source, name)
+        state.guards.add(inner, "TENSOR", state.tensor_spec(part))
+        if is_wrapper(type(part)):
+            inside[name] = _twin(state, part, inner, place)
+        elif type(part) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and part.layout is torch.strided and not part.is_quantized:
+            inside[name] = to_fake(mode, part)
+        else:
+            raise GraphBreak("input_subclass", f"a {cls.__name__} that holds a {type(part).__name__}")
+    fake: Any = None
+    with mode, torch._C.DisableTorchFunctionSubclass():
+        try:
+            fake = cls.__tensor_unflatten__(inside, context, value.shape, value.stride())  # type: ignore[attr-defined]
+        except Exception as error:
+            raise GraphBreak("input_subclass", f"{cls.__name__}.__tensor_unflatten__: {error!r}") from None
+        if fake.requires_grad is not value.requires_grad:
+            fake.requires_grad_(value.requires_grad)
+        if value.requires_grad and not value.is_leaf:
+            fake = _ENDS(fake)
+        if type(fake) is not cls or _facts(fake) != _facts(value):
+            raise GraphBreak("input_subclass", f"a {cls.__name__} that is not what it is made of")
+    if getattr(value, "_is_param", False):
+        fake._is_param = True
+    mode.fake_tensor_converter.set_tensor_memo(value, fake)
+    return fake
+
+
+def _facts(tensor: torch.Tensor) -> tuple:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad
+
+
+def is_made_of_fakes(mode: Any, value: Any) -> bool:
+    """Whether what an operation gave is a wrapper of tensors of the trace."""
+    if type(value) is FakeTensor:
+        return value.fake_mode is mode
+    if not is_wrapper(type(value)):
+        return False
+    try:
+        return all(is_made_of_fakes(mode, part) for part in flatten(value)[0].values())
+    except Exception:  # a class that takes an operation's result for one of its own, as Tensor.__torch_function__ does
+        return False
+
+
+READ: list[Any] = []  # (tx, wrapper, name) -> what a node that reads a tensor inside gives; set by running.py, which builds on this file
+
+
+def attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTracker | None:
+    """An attribute of a wrapper that the trace has made: a tensor inside, or a constant; None where it has none."""
+    if name not in getattr(obj.fake, "__dict__", ()):
+        return None
+    value = obj.fake.__dict__[name]
+    known = tx.state.graph.mode.wrappers
+    if isinstance(value, torch.Tensor) and id(value) not in known:
+        known[id(value)] = READ[0](tx, obj, name)
+    if id(value) in known:
+        return known[id(value)]
+    if type(value) in CONSTANT_TYPES or isinstance(value, (torch.dtype, torch.device, torch.Size)):
+        return constant(value)
+    raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}, a {type(value).__name__}")
+
+
+def hides(obj: TensorVariable, name: str) -> bool:
+    """Whether a wrapper has an attribute that may have the name of one of Tensor's methods."""
+    return is_wrapper(obj.cls) and name in getattr(obj.fake, "__dict__", ())
+
+
+def is_own(cls: type, on_class: Any, name: str) -> bool:
+    """Whether a wrapper's class has put a method of its own in the place of one of Tensor's."""
+    return type(on_class) is types.FunctionType and on_class is not getattr(torch.Tensor, name, None) and is_wrapper(cls)
+
+

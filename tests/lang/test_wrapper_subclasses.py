@@ -1,0 +1,255 @@
+"""Tensors made of other tensors, with ``__torch_dispatch__`` in Python: captured like others, behind compilers, too."""
+
+import dataclasses
+import enum
+
+import pytest
+import torch
+import torch.nn.functional as F
+import torch.utils._pytree as pytree
+from torch import nn
+from torch.testing._internal.two_tensor import TwoTensor
+from torch.utils._python_dispatch import return_and_correct_aliasing
+
+import framegraft
+from framegraft.errors import Unsupported
+
+BACKENDS = pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+
+
+class Kind(enum.Enum):
+    LINEAR = 1
+    SQUARE = 2
+
+
+@dataclasses.dataclass
+class Options:
+    kind: Kind
+    bits: int
+
+
+class Scaled(torch.Tensor):
+    """``data * scale``, with a context, methods in the place of Tensor's and a ``__torch_function__``."""
+
+    calls: list = []
+
+    @staticmethod
+    def __new__(cls, inner, scale, options):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=scale.dtype, device=inner.device)
+
+    def __init__(self, inner, scale, options):
+        self.inner, self.scale, self.options = inner, scale, options
+
+    def __repr__(self):
+        return f"Scaled({self.options})"
+
+    def __tensor_flatten__(self):
+        return ["inner", "scale"], {"options": self.options}
+
+    @classmethod
+    def __tensor_unflatten__(cls, parts, context, size, stride):
+        return cls(parts["inner"], parts["scale"], context["options"])
+
+    @classmethod
+    def make(cls, x, options):
+        scale = x.abs().amax() / (2 ** (options.bits - 1) - 1)
+        return cls((x / scale).round().to(torch.int8), scale, options)
+
+    def dequantize(self):
+        plain = self.inner.to(self.scale.dtype) * self.scale
+        return plain if self.options.kind is Kind.LINEAR else plain * plain
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is F.linear:
+            weight = args[1]
+            return F.linear(args[0], weight.dequantize(), *args[2:])
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func in (torch.ops.aten.detach.default, torch.ops.aten.clone.default):
+            self = args[0]
+            made = cls(func(self.inner), func(self.scale), self.options)
+            return return_and_correct_aliasing(func, args, kwargs or {}, made)
+        args, kwargs = pytree.tree_map_only(cls, cls.dequantize, (args, kwargs or {}))
+        return func(*args, **kwargs)
+
+
+def two(*shape, grad=False):
+    made = TwoTensor(torch.randn(shape), torch.randn(shape))
+    return made.requires_grad_() if grad else made
+
+
+def parts(value):
+    """What can be compared of a result or an argument."""
+    if isinstance(value, (list, tuple)):
+        return [parts(v) for v in value]
+    if not isinstance(value, torch.Tensor):
+        return value
+    if hasattr(value, "__tensor_flatten__"):
+        names, context = value.__tensor_flatten__()
+        return type(value), value.requires_grad, value.is_leaf, context, [parts(getattr(value, n)) for n in names]
+    return type(value), value.dtype, value.requires_grad, value.stride(), value.detach().clone().tolist()
+
+
+def check(fn, make, backend, calls=4):
+    """The same results, arguments and gradients as in eager mode, whatever ``make(number of the call)`` gives."""
+    framegraft.reset()
+    compiled = framegraft.compile(fn, backend=backend, fullgraph=True)
+    for call in range(calls):
+        seen = []
+        for run in (fn, compiled):
+            torch.manual_seed(call)
+            args = make(call)
+            result = run(*args)
+            found = [parts(result), parts(args)]
+            for loss in pytree.tree_leaves(result):
+                if isinstance(loss, torch.Tensor) and loss.requires_grad:
+                    loss.sum().backward(torch.ones_like(loss.sum()), retain_graph=True)
+            found.append([parts(a.grad) for a in pytree.tree_leaves(args) if isinstance(a, torch.Tensor) and a.is_leaf])
+            seen.append(found)
+        assert seen[0] == seen[1], call
+
+
+PROGRAMS = {
+    "arithmetic": (lambda x, y: (x * y).relu() @ y.t() + 1, lambda i: (two(3, 4), torch.randn(3, 4))),
+    "of several": (lambda x, y: torch.cat([torch.stack([x, y]).sum(0), torch.where(x > 0, x, y)]), lambda i: (two(3, 4), two(3, 4))),
+    "gradients": (lambda x, w: F.linear(x, w).sin(), lambda i: (two(3, 4, grad=True), two(2, 4, grad=True))),
+    "not a leaf": (lambda x: x * 3, lambda i: (two(3, grad=True) * 2,)),
+    "in place": (lambda x: x.mul_(2).add_(1), lambda i: (two(3, 4),)),
+    "a view": (lambda x: x.mul_(2) + 1, lambda i: (two(4, 3)[1:],)),
+    "views": (lambda x: (x.view(-1), x[0], x.t().contiguous(), x.split(2)), lambda i: (two(4, 4),)),
+    "sizes": (lambda x: x.view(x.shape[0] * 2, -1) * x.dim(), lambda i: (two(2 + i, 4),)),
+    "tensors inside": (lambda x: x.a + x.b, lambda i: (two(3),)),
+    "those of results": (lambda x: ((y := x + 1).a * 2, y.a is y.a, y.b is y.a, y.shape, y), lambda i: (two(3),)),
+    "written to": (lambda x: (x.a.add_(1), x * 2), lambda i: (two(3),)),
+    "read behind a write": (lambda x: (x.mul_(2), x.a * 3)[1], lambda i: (two(3),)),
+    "those of results, written to": (lambda x: ((y := x * 2).a.add_(1), y * 3), lambda i: (two(3),)),
+    "what it holds is given, too": (lambda x, a: (x.mul_(2), a + 1), lambda i: ((x := two(3)), x.a)),
+    "one tensor twice inside": (lambda x: x.mul_(3), lambda i: (TwoTensor(a := torch.randn(3), a),)),
+    "nested": (lambda x: x * 2 + x.sum(), lambda i: (TwoTensor(two(3), two(3)),)),
+    "made": (lambda a, b: (y := TwoTensor(a, b), y.a is a, y + 1), lambda i: (torch.randn(2), torch.randn(2))),
+    "made of parts": (lambda x: TwoTensor(x.b, x.a) * 2, lambda i: (two(2),)),
+    "its class": (lambda x: (type(x) is TwoTensor, isinstance(x, nn.Parameter), x + 1),
+                  lambda i: (nn.Parameter(two(3)) if i == 1 else two(3, grad=True),)),
+    "its method": (lambda x: x.get_elem_a() + 1, lambda i: (two(3),)),
+    "an attribute": (lambda x: (setattr(x, "c", 5), x + x.c)[1], lambda i: (two(3),)),
+    "copies": (lambda x: (x.clone(), x.detach()), lambda i: (two(3),)),
+    "random": (lambda x: F.dropout(x, 0.5) + torch.rand_like(x), lambda i: (two(3),)),
+    "sometimes": (lambda x: x + 1, lambda i: (two(3) if i % 2 else torch.ones(3),)),
+    "a context": (lambda x: (x + 1, x.dequantize(), x.options.bits),
+                  lambda i: (Scaled.make(torch.randn(3), Options(list(Kind)[i % 2], 8 if i < 3 else 4)),)),
+    "its own functions": (lambda x, w: F.linear(x, w) + w.sum(), lambda i: (torch.randn(2, 3), Scaled.make(torch.randn(4, 3), OPTIONS))),
+    "made with an object": (lambda x: (y := Scaled.make(x, OPTIONS), F.linear(x, y), y.scale, y.options is OPTIONS),
+                            lambda i: (torch.randn(3, 3),)),
+}
+OPTIONS = Options(Kind.LINEAR, 8)
+
+
+@BACKENDS
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_programs(name, backend):
+    check(*PROGRAMS[name], backend)
+
+
+def test_writes_to_results():  # AOTAutograd takes the gradient of such a one for a plain tensor, and refuses it
+    check(lambda x: x.mul_(3), lambda i: (two(3, grad=True) * 2,), "eager")
+
+
+@BACKENDS
+def test_parameters(backend):
+    def model():
+        torch.manual_seed(0)
+        layers = [nn.Linear(4, 4) for _ in range(4)]
+        for layer in layers[:2]:
+            layer.weight = nn.Parameter(TwoTensor(layer.weight.detach().clone(), layer.weight.detach() * 2))
+        layers[2].weight = nn.Parameter(Scaled.make(layers[2].weight.detach(), OPTIONS), requires_grad=False)
+        return nn.Sequential(*layers[2:], *layers[:2])
+
+    found = []
+    for compiled in (False, True):
+        net = model()
+        run = framegraft.compile(net, backend=backend, fullgraph=True) if compiled else net
+        optimizer = torch.optim.SGD([p for p in net.parameters() if p.requires_grad], 0.1)
+        losses = []
+        for _ in range(3):
+            loss = run(torch.ones(2, 4)).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            losses.append(parts(loss))
+        found.append([losses, [parts(p) for p in net.parameters()]])
+    assert found[0][0][0][0] is TwoTensor and found[0] == found[1]
+
+
+def changed(change, make=lambda: two(3), fn=lambda x: x * 2 + x.sum()):
+    compiled = framegraft.compile(fn, backend="aot_eager")
+    value = make()
+    assert parts(compiled(value)) == parts(fn(value))
+    change(value)
+    assert parts(compiled(value)) == parts(fn(value))
+
+
+def test_other_tensors_inside():
+    changed(lambda x: setattr(x, "a", torch.randn(3)))
+    changed(lambda x: (setattr(x, "a", x.a.double()), setattr(x, "b", x.b.double())), fn=lambda x: (x + 1).a)
+    changed(lambda x: x.a.t_(), make=lambda: two(3, 3), fn=lambda x: x.a.contiguous())
+
+
+def test_another_context():
+    def make():
+        return Scaled.make(torch.randn(3), Options(Kind.LINEAR, 8))
+
+    changed(lambda x: setattr(x.options, "kind", Kind.SQUARE), make, lambda x: x + 1)
+    changed(lambda x: setattr(x, "options", Options(Kind.SQUARE, 8)), make, lambda x: x + 1)
+
+
+def test_another_method(monkeypatch):
+    def dispatch(cls, func, types, args, kwargs=None):
+        return torch.full((3,), 5.0)
+
+    changed(lambda x: monkeypatch.setattr(TwoTensor, "__torch_dispatch__", classmethod(dispatch)), fn=lambda x: x + 1)
+
+
+def test_what_it_is_made_of_is_set():
+    def f(x):
+        y = x + 1
+        x.a = x.b
+        return y, x + 1
+
+    x, y = two(3), None
+    other = TwoTensor(x.a.clone(), x.b.clone())
+    assert parts(framegraft.compile(f, backend="eager")(x)) == parts(f(other))
+    assert x.a is x.b and y is None
+
+
+class Opaque(TwoTensor):
+    """Its context cannot be compared."""
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], object()
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Opaque(inner["a"], inner["b"])
+
+
+class Compared(TwoTensor):
+    def __eq__(self, other):
+        return "compared"
+
+    __hash__ = torch.Tensor.__hash__
+
+
+@pytest.mark.parametrize("cls", [Opaque, Compared])
+def test_refused(cls):
+    def f(x):
+        return x + 1, x == x  # noqa: PLR0124
+
+    x = cls(torch.ones(3), torch.ones(3))
+    result, expected = framegraft.compile(f, backend="eager")(x)[0], f(x)[0]
+    assert type(result) is cls and torch.equal(result.a, expected.a)
+    with pytest.raises(Unsupported, match=cls.__name__):
+        framegraft.compile(f, backend="eager", fullgraph=True)(x)
