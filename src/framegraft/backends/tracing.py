@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx import Graph, GraphModule
 
 from ..tensor.fake import forget_tensors, left_its_base, to_fake
+from ..tensor.wrappers import is_wrapper, plain_parts, twin
 
 
 def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
@@ -23,8 +24,9 @@ def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
     for node in gm.graph.nodes:
         if node.op == "placeholder":
             value = node.meta.get("example_value")
-            if isinstance(value, FakeTensor):
-                return value.fake_mode
+            for part in plain_parts(value) if isinstance(value, torch.Tensor) else ():
+                if isinstance(part, FakeTensor):
+                    return part.fake_mode
     return None
 
 
@@ -122,6 +124,8 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
     for node, value in zip(placeholders, example_inputs, strict=True):
         if isinstance(value, FakeTensor):
             value = value if value.fake_mode is mode else _stand_in(mode, value)
+        elif isinstance(value, torch.Tensor) and is_wrapper(type(value)):
+            value = twin(mode, value) if mode.shape_env is not None else value
         elif isinstance(value, torch.Tensor) and (mode.shape_env is not None or left_its_base(value) or _has_gradient(value)):
             value = to_fake(mode, value, node.meta.get("extents"))
             if "carries" in node.meta:

@@ -46,7 +46,7 @@ _INLINE = tuple(
               "utils/_python_dispatch.py", "masked/", "signal/windows/", "_linalg_utils.py", "_lowrank.py",
               "_functorch/functional_call.py", "testing/_internal/", "utils/data/_utils/collate.py",
               "_higher_order_ops/associative_scan.py", "torch_version.py",
-              "_vendor/packaging/", "return_types.py", "_prims_common/", "_library/custom_ops.py",
+              "ao/quantization/fx/_decomposed.py", "_vendor/packaging/", "return_types.py", "_prims_common/", "_library/custom_ops.py",
               "distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "distributed/utils.py")
     for root in _TORCH
 )

@@ -12,7 +12,7 @@ import torch
 from ..errors import GraphBreak
 from ..interp.state import realize
 from ..model.dispatch import TENSOR, handles
-from ..model.value import FALSE, MISSING, ConstantVariable, ObjectVariable, TensorVariable, VariableTracker
+from ..model.value import FALSE, MISSING, ConstantVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
 from ..semantics import making, members
 from . import literal, subclasses, torchops, wrappers
 from .fake import FakeTensor
@@ -113,7 +113,9 @@ def _wrap(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker | Non
 
 
 def _is_object(tracker: VariableTracker) -> bool:
-    return type(tracker) is ObjectVariable and tracker.payload is None and members.plain_value(tracker) is None
+    """Other than a constant, and a container that a graph's code can make anew."""
+    whole = type(tracker) is ObjectVariable and (tracker.payload is None or isinstance(tracker.payload, TupleVariable))
+    return whole and members.plain_value(tracker) is None
 
 
 def _pinned(tx: Any, tracker: Any) -> Any:

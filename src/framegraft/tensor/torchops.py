@@ -34,7 +34,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, class_checks, hashed, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
-from . import devices, indexing, leaves, numpy, special, subclasses, symbolic, wrappers
+from . import devices, flattened, indexing, leaves, numpy, special, subclasses, symbolic, wrappers
 from .fake import FakeTensor
 from .modes import guard_answer
 from .policy import INT64
@@ -301,6 +301,8 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
     state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
     state.guards.tensors.append(source)
     made = graph.add_input(value, source, extents)
+    if wraps:
+        flattened.guard(state, made)
     if late:
         state.guards.add(source, "PY", MADE_WITHOUT_GRAD)
         graph.leaves[id(made.fake)] = made.fake

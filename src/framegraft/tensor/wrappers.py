@@ -8,7 +8,6 @@ on the program's own tensors, or AOTAutograd takes them apart.
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import enum
 import types
@@ -28,7 +27,6 @@ from .fake import FakeTensor, to_fake
 _PARTS = ("__torch_dispatch__", "__tensor_flatten__", "__tensor_unflatten__")
 _FUNCTION: Any = torch.Tensor.__torch_function__
 _ATOMS = (*CONSTANT_TYPES, torch.dtype, torch.device, torch.layout, torch.memory_format)
-_GROUPS = (list, tuple, torch.Size, frozenset, set)
 
 
 _ENDS: Any = torch._C._functions.DelayedError("backward through the example input of a capture", 1)  # type: ignore[attr-defined]
@@ -51,29 +49,58 @@ def guard_class(state: Any, cls: type) -> None:
         state.guards.class_lookup(cls, name, _native.MISSING if found is MISSING else found)
 
 
-def _is_plain(value: Any) -> bool:
-    """Whether equal contexts are alike, and nobody can change this one unseen: ``_Flattens`` keeps a copy."""
+class Unknown(Exception):
+    pass
+
+
+def kept(value: Any) -> Any:
+    """A copy that the program cannot change. Unknown where nothing is known of a part's equality."""
     cls = type(value)
-    if cls in _ATOMS or issubclass(cls, (enum.Enum, type)):
-        return True
+    if cls in _ATOMS or issubclass(cls, type) or is_known(cls):
+        return value
     if cls is dict:
-        return all(map(_is_plain, value)) and all(map(_is_plain, value.values()))
-    if dataclasses.is_dataclass(value):
-        return hasattr(value, "__dict__") and all(map(_is_plain, vars(value).values()))
-    return (cls in _GROUPS or issubclass(cls, tuple) and hasattr(cls, "_fields")) and all(map(_is_plain, value))
+        return {kept(key): kept(item) for key, item in value.items()}
+    if cls in (list, tuple, torch.Size):
+        return cls(map(kept, value))
+    if cls in (set, frozenset):
+        return frozenset(map(kept, value))
+    if issubclass(cls, tuple) and hasattr(cls, "_make"):
+        return cls._make(map(kept, value))  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(cls) and hasattr(value, "__dict__"):
+        return cls, {name: kept(item) for name, item in vars(value).items() if name not in _MEMOS}
+    raise Unknown(cls.__name__)
 
 
-def _is_same(a: Any, b: Any) -> bool:
-    """Equality that tells 1 from True and 0.0 from -0.0."""
-    if type(a) is not type(b):
+_MEMOS = frozenset(("_hash",))  # of DTensorSpec
+
+
+def _is_of_distributed(cls: type) -> bool:
+    """Meshes and placements of torch.distributed: nobody changes one, and they have an equality of their own."""
+    return cls.__module__.startswith(("torch.distributed.", "torch._C._distributed")) and cls.__name__ in _COMPARED
+
+
+def is_known(cls: type) -> bool:
+    """Whether objects of a class are the same for good."""
+    return issubclass(cls, enum.Enum) or _is_of_distributed(cls)
+
+
+_COMPARED = ("DeviceMesh", "Replicate", "Shard", "Partial", "_StridedShard", "_MaskPartial")
+
+
+def is_same(a: Any, before: Any) -> bool:
+    """Whether ``a`` is still as ``kept`` has found it. It tells 1 from True and 0.0 from -0.0."""
+    cls = type(a)
+    if dataclasses.is_dataclass(cls) and not _is_of_distributed(cls) and type(before) is tuple:
+        return cls is before[0] and is_same({name: item for name, item in vars(a).items() if name not in _MEMOS}, before[1])
+    if cls in (set, frozenset):
+        return a == before
+    if cls is not type(before):
         return False
-    if type(a) is dict:
-        return a.keys() == b.keys() and all(_is_same(value, b[key]) for key, value in a.items())
-    if dataclasses.is_dataclass(a) and not isinstance(a, type):
-        return _is_same(vars(a), vars(b))
-    if isinstance(a, (list, tuple)):
-        return len(a) == len(b) and all(map(_is_same, a, b))
-    return repr(a) == repr(b) if type(a) in (float, complex) else a == b
+    if cls is dict:
+        return a.keys() == before.keys() and all(is_same(item, before[key]) for key, item in a.items())
+    if issubclass(cls, (list, tuple)):
+        return len(a) == len(before) and all(map(is_same, a, before))
+    return repr(a) == repr(before) if cls in (float, complex) else a is before or bool(a == before)
 
 
 class _Flattens(Condition):
@@ -82,13 +109,13 @@ class _Flattens(Condition):
     __name__ = "flattens_alike"
 
     def __init__(self, names: list[str], context: Any) -> None:
-        self.names, self.context = list(names), copy.deepcopy(context)
+        self.names, self.context = list(names), kept(context)
         self.key = id(self)
 
     def __call__(self, value: Any) -> bool:
         with torch._C.DisableTorchFunctionSubclass():
             names, context = value.__tensor_flatten__()
-        return list(names) == self.names and _is_same(context, self.context)
+        return list(names) == self.names and is_same(context, self.context)
 
 
 def flatten(value: Any) -> tuple[dict[str, torch.Tensor], Any]:
@@ -104,7 +131,8 @@ def plain_parts(value: torch.Tensor) -> Iterator[torch.Tensor]:
         yield value
         return
     for part in flatten(value)[0].values():
-        yield from plain_parts(part)
+        if isinstance(part, torch.Tensor):
+            yield from plain_parts(part)
 
 
 def expect(state: Any) -> None:
@@ -128,36 +156,52 @@ def prepare(state: Any, value: Any, source: Source, place: Any) -> None:
     if value.is_inference() or value._is_view() and (value.requires_grad or value._base.requires_grad):
         raise GraphBreak("input_subclass", f"a {type(value).__name__} that is a view with a gradient, or of inference mode")
     expect(state)
-    fake = _twin(state, value, source, place)
+    fake = twin(state.graph.mode, value)
+    _guard(state, value, source, place)
     for name, held in value.__dict__.items():  # objects that operations hand on, as contexts
         if type(held) not in CONSTANT_TYPES and fake.__dict__.get(name) is held:
             state.graph.mode.wrappers[id(held)] = LazyVariable(held, place(value, source, name))
 
 
-def _twin(state: Any, value: Any, source: Source, place: Any) -> Any:
+def _guard(state: Any, value: Any, source: Source, place: Any) -> None:
+    """Guard the tensors inside."""
+    for name, part in flatten(value)[0].items():
+        inner = place(value, source, name)
+        if _is_of_distributed(type(part)):  # DTensor's mesh
+            state.guards.pin(inner, part)
+            continue
+        state.guards.add(inner, "TENSOR", state.tensor_spec(part))
+        if is_wrapper(type(part)):
+            guard_context(state, part, inner)
+            _guard(state, part, inner, place)
+
+
+def guard_context(state: Any, value: Any, source: Source) -> None:
+    """Guard what a wrapper from outside tells of itself, by asking it again."""
+    parts, context = flatten(value)
+    try:
+        state.guards.add(source, "PY", _Flattens(list(parts), context))
+    except Unknown as unknown:
+        raise GraphBreak("input_subclass", f"a {type(value).__name__} with a {unknown} in its context") from None
+
+
+_PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
+
+
+def twin(mode: Any, value: Any) -> Any:
+    """The fake twin of a wrapper, of twins of what it holds; ``to_fake`` gives the same from then on."""
+    known = mode.fake_tensor_converter._get_memo(value)
+    if known is not None:
+        return known
     cls = type(value)
     try:
         parts, context = flatten(value)
     except Exception as error:
         raise GraphBreak("input_subclass", f"a {cls.__name__} that does not tell what it is made of: {error!r}") from None
-    if not _is_plain(context):
-        raise GraphBreak("input_subclass", f"a {cls.__name__} with a {type(context).__name__} as its context")
-    state.guards.add(source, "PY", _Flattens(list(parts), context))
-    mode = state.graph.mode
-    inside = {}
-    for name, part in parts.items():
-        inner = place(value, source, name)
-        state.guards.add(inner, "TENSOR", state.tensor_spec(part))
-        if is_wrapper(type(part)):
-            inside[name] = _twin(state, part, inner, place)
-        elif type(part) in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer) and part.layout is torch.strided and not part.is_quantized:
-            inside[name] = to_fake(mode, part)
-        else:
-            raise GraphBreak("input_subclass", f"a {cls.__name__} that holds a {type(part).__name__}")
-    fake: Any = None
+    inside = {name: _inside(mode, part, cls) for name, part in parts.items()}
     with mode, torch._C.DisableTorchFunctionSubclass():
         try:
-            fake = cls.__tensor_unflatten__(inside, context, value.shape, value.stride())  # type: ignore[attr-defined]
+            fake: Any = cls.__tensor_unflatten__(inside, context, value.shape, value.stride())  # type: ignore[attr-defined]
         except Exception as error:
             raise GraphBreak("input_subclass", f"{cls.__name__}.__tensor_unflatten__: {error!r}") from None
         if fake.requires_grad is not value.requires_grad:
@@ -172,6 +216,16 @@ def _twin(state: Any, value: Any, source: Source, place: Any) -> Any:
     return fake
 
 
+def _inside(mode: Any, part: Any, cls: type) -> Any:
+    if _is_of_distributed(type(part)):
+        return part
+    if type(part) in _PLAIN and part.layout is torch.strided and not part.is_quantized:
+        return to_fake(mode, part)
+    if not isinstance(part, torch.Tensor) or not is_wrapper(type(part)):
+        raise GraphBreak("input_subclass", f"a {cls.__name__} that holds a {type(part).__name__}")
+    return twin(mode, part)
+
+
 def _facts(tensor: torch.Tensor) -> tuple:
     return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad
 
@@ -180,6 +234,8 @@ def is_made_of_fakes(mode: Any, value: Any) -> bool:
     """Whether what an operation gave is a wrapper of tensors of the trace."""
     if type(value) is FakeTensor:
         return value.fake_mode is mode
+    if _is_of_distributed(type(value)):
+        return True
     if not is_wrapper(type(value)):
         return False
     try:
