@@ -139,9 +139,33 @@ def test_named_tuples(x):
     return Told.apply(x, Pair(1, "a")), Fields.apply(x, Typed(x.detach() * 2)), Fields.apply(x, Typed(x.detach(), count=5))
 
 
-@differential(lambda: (*leaf(), Pair(1, 2), Own((1, 2))))
-def test_tuples_that_are_parameters(x, pair, own):
-    return Told.apply(x, pair), Told.apply(x, own)
+FIXED = Typed(torch.tensor(2.0), 4)
+
+
+@differential(lambda: (*leaf(), Pair(1, 2), Typed(torch.tensor(3.0))), graphs=1)
+def test_named_tuples_from_outside(x, pair, typed):
+    return Told.apply(x, pair), Fields.apply(x, typed), Fields.apply(x, FIXED)
+
+
+class Extra(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, own):
+        return x * own.extra
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None
+
+
+def tuple_with_attribute():
+    own = Own((1, 2))
+    own.extra = 3
+    return (*leaf(), own)
+
+
+@differential(tuple_with_attribute)
+def test_tuples_with_attributes(x, own):
+    return Told.apply(x, own), Extra.apply(x, own)
 
 
 @differential(leaf)

@@ -2,6 +2,8 @@
 
 import dataclasses
 import enum
+import gc
+import weakref
 
 import pytest
 import torch
@@ -12,6 +14,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
 import framegraft
+from framegraft.backends.registry import lookup_backend
 from framegraft.errors import Unsupported
 
 BACKENDS = pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -223,6 +226,43 @@ def test_what_it_is_made_of_is_set():
     other = TwoTensor(x.a.clone(), x.b.clone())
     assert parts(framegraft.compile(f, backend="eager")(x)) == parts(f(other))
     assert x.a is x.b and y is None
+
+
+def test_lets_go():
+    def f(x, y):
+        z = TwoTensor(y, y) + x
+        return F.linear(y, Scaled.make(y, OPTIONS)) + z.a + x.b
+
+    framegraft.compile(f, backend="eager", fullgraph=True)(two(3, 3), torch.ones(3, 3))  # what is loaded once
+    framegraft.reset()
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    x, y = two(3, 3), torch.ones(3, 3)
+    left = [weakref.ref(t) for t in (x, x.a, x.b, y)]
+    gc.collect()
+    gc.disable()
+    try:
+        compiled(x, y)
+        del x, y
+        assert not any(ref() is not None for ref in left)
+    finally:
+        gc.enable()
+
+
+@BACKENDS
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_beside_them(backend, dynamic):
+    weight = Scaled.make(torch.randn(4, 3), OPTIONS)
+    graphs = []
+
+    def counting(gm, inputs):
+        graphs.append(gm)
+        return lookup_backend(backend)(gm, inputs)
+
+    compiled = framegraft.compile(lambda x: F.linear(x, weight).relu() + weight.sum(), backend=counting, dynamic=dynamic, fullgraph=True)
+    for rows in (2, 3, 5, 7):
+        x = torch.randn(rows, 3)
+        assert torch.equal(compiled(x), F.linear(x, weight).relu() + weight.sum())
+    assert len(graphs) == (1 if dynamic else 2)
 
 
 class Opaque(TwoTensor):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import types
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -116,9 +117,28 @@ def asking(x, token):
     return torch.add(Asking(), x)
 
 
+class Called(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, function, pair):
+        return function(x) * pair.count
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad, None, None
+
+
+class Counted(NamedTuple):
+    count: int
+
+
+def given_to_a_function(x, token):
+    return Called.apply(x, lambda y: y + x, Counted(3))
+
+
 @pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize("function", [missing_attribute, default_of_getattr, caught_below, caught_here, leaves, unpacks, drawn,
-                                      wrong_type, data_dependent, untraceable, arrays, function_as_global, asking])
+                                      wrong_type, data_dependent, untraceable, arrays, function_as_global, asking,
+                                      given_to_a_function])
 def test_objects_die_with_the_call(function, dynamic):
     def call():
         try:

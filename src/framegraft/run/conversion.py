@@ -154,7 +154,7 @@ class Conversion:
             self.capture.spent("trace")
             subclasses.end(state)
             nesting = state.graph.nesting
-            state.graph.mode.fake_tensor_converter.forget()
+            state.graph.mode.forget()
             if state.graph.levels:
                 leave_levels(-1)
             state.release()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 
@@ -22,7 +22,6 @@ from ..errors import GraphBreak
 from ..interp.state import realize
 from ..model.source import Source
 from ..model.value import (
-    MISSING,
     CellVariable,
     ChangingVariable,
     ConstantVariable,
@@ -76,25 +75,24 @@ class FunctionArguments:
         tracker = realize(tracker, self.tx.state)
         if isinstance(tracker, ConstantVariable):
             return _holds_size(tracker.value)
-        if isinstance(tracker, SizeVariable) or _is_function(tracker) or _is_made_tuple(tracker):
+        if isinstance(tracker, SizeVariable) or _is_function(tracker) or _is_named_tuple(tracker):
             return True
         if isinstance(tracker, (ListVariable, TupleVariable)):
             return any(map(self.is_made, tracker.items))
         return isinstance(tracker, DictVariable) and any(self.is_made(item) for _, item in tracker.items.values())
 
     def build(self, values: Sequence[Any]) -> list[Any]:
-        made: dict[int, Any] = {}
-        return [recipe(values, made) for recipe in self.recipes]
+        return _build(self.recipes, values)
 
     def takes_back(self, fn: Any) -> Any:
         """A function for a node, which calls ``fn`` with the arguments in their places; ``fn`` itself where there is nothing to make."""
-        places, count = self.places, len(self.others)
+        places, count, recipes = self.places, len(self.others), self.recipes  # the graph must not hold the trace
         if not places:
             return fn
 
         def call(*args: Any, **kwargs: Any) -> Any:
             arguments = list(args[:count])
-            for place, made in zip(places, self.build(args[count:]), strict=True):
+            for place, made in zip(places, _build(recipes, args[count:]), strict=True):
                 arguments.insert(place, made)
             return fn(*arguments, **kwargs)
 
@@ -112,7 +110,7 @@ class FunctionArguments:
             return lambda values, made: values[place]
         if isinstance(tracker, (TupleVariable, ListVariable)):
             return self.sequence(tracker, tracker.python_type(), tracker.items)
-        if isinstance(tracker, ObjectVariable) and isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING:
+        if _is_named_tuple(tracker):
             return self.sequence(tracker, tracker.cls, tracker.payload.items)
         if isinstance(tracker, DictVariable) and tracker.source is None and tracker.cls is dict:
             entries = {key: self.recipe(item) for key, (_, item) in tracker.items.items()}
@@ -128,7 +126,8 @@ class FunctionArguments:
         if cls in (tuple, list, torch.Size):
             return lambda values, made: cls([item(values, made) for item in recipes])
         odd = id(cls) in self.tx.state.stand_ins or hasattr(cls, "n_sequence_fields")  # the latter is a struct sequence of C's
-        if odd or not isinstance(tracker, ObjectVariable) or tracker.attrs or tracker.namespace is not None:
+        plain = isinstance(tracker, ObjectVariable) and not tracker.attrs and tracker.namespace is None
+        if odd or not plain or tracker.source is not None and cls.__dictoffset__:  # it may have attributes
             raise GraphBreak("untraceable_call", f"a {cls.__name__} as an argument of autograd.Function.apply")
         return lambda values, made: tuple.__new__(cls, [item(values, made) for item in recipes])
 
@@ -155,15 +154,16 @@ class FunctionArguments:
         return self.made_of(fn, fn.code, scope, (fn.name, fn.qualname, scope.get("__name__"), None), fn.closure)
 
     def made_of(self, fn: VariableTracker, code: types.CodeType, scope: dict, names: tuple, cells: list) -> Recipe:
-        if id(fn) in self.copies:
-            return lambda values, made: made[id(fn)]
-        self.copies[id(fn)] = fn
+        known = id(fn)
+        if known in self.copies:
+            return lambda values, made: made[known]
+        self.copies[known] = fn
         contents = [(id(cell), self.inside(cell)) for cell in cells]
         name, qualname, module, doc = names
 
         def make(values: Sequence[Any], made: dict[int, Any]) -> types.FunctionType:
             fresh = [made.setdefault(key, types.CellType()) for key, _ in contents]
-            function = made[id(fn)] = types.FunctionType(code, scope, name, None, tuple(fresh))
+            function = made[known] = types.FunctionType(code, scope, name, None, tuple(fresh))
             function.__qualname__, function.__module__ = qualname, module
             if doc is not None:
                 function.__doc__ = doc
@@ -177,6 +177,11 @@ class FunctionArguments:
     def inside(self, cell: Any) -> Recipe | None:
         assert isinstance(cell, CellVariable)
         return self.recipe(cell.contents) if isinstance(cell.contents, VariableTracker) else None
+
+
+def _build(recipes: list[Recipe], values: Sequence[Any]) -> list[Any]:
+    made: dict[int, Any] = {}
+    return [recipe(values, made) for recipe in recipes]
 
 
 def call_in_graph(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
@@ -194,9 +199,9 @@ def _is_function(tracker: VariableTracker) -> bool:
     return isinstance(tracker, FunctionVariable)
 
 
-def _is_made_tuple(tracker: VariableTracker) -> bool:
-    """An instance of a class of tuples, made in the trace."""
-    return isinstance(tracker, ObjectVariable) and isinstance(tracker.payload, TupleVariable) and tracker.value is MISSING
+def _is_named_tuple(tracker: VariableTracker) -> TypeGuard[Any]:
+    """An instance of a class of tuples."""
+    return isinstance(tracker, ObjectVariable) and isinstance(tracker.payload, TupleVariable)
 
 
 def _holds_size(value: Any) -> bool:

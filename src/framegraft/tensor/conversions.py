@@ -5,6 +5,8 @@ In the graph each is a plain tensor, which gets its class where it leaves the gr
 
 from __future__ import annotations
 
+import enum
+import types
 from typing import Any
 
 import torch
@@ -12,9 +14,10 @@ import torch
 from ..errors import GraphBreak
 from ..interp.state import realize
 from ..model.dispatch import TENSOR, handles
-from ..model.value import FALSE, MISSING, ConstantVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
+from ..model.value import FALSE, MISSING, ConstantVariable, ObjectVariable, TensorVariable, VariableTracker
 from ..semantics import making, members
 from . import literal, subclasses, torchops, wrappers
+from .arguments import FunctionArguments, Recipe
 from .fake import FakeTensor
 from .running import run_node
 
@@ -95,8 +98,8 @@ def _wrap(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker | Non
     """``cls(...)`` of a wrapper subclass, as one node: what its constructor does, it does in the graph. None for other classes."""
     if torch.Tensor not in cls.__mro__ or cls in subclasses.PLAIN or not wrappers.is_wrapper(cls):
         return None
-    given = {place: realize(a, tx.state) for place, a in (*enumerate(args), *kwargs.items())}
-    inside = [a for a in given.values() if isinstance(a, TensorVariable)]
+    given = [realize(a, tx.state) for a in (*args, *kwargs.values())]
+    inside = [a for a in given if isinstance(a, TensorVariable)]
     if not inside or any(a.attrs for a in inside) or not subclasses.is_captured(tx.state, cls):
         return None
     if subclasses.is_live(cls):
@@ -104,41 +107,45 @@ def _wrap(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker | Non
     wrappers.expect(tx.state)
     known = tx.state.graph.mode.wrappers
     known.update((id(a.fake), a) for a in inside if id(a.fake) not in known)
-    objects = {place: _pinned(tx, a) for place, a in given.items() if _is_object(a)}
-    known.update((id(value), given[place]) for place, value in objects.items())
-    left = [a for place, a in given.items() if isinstance(place, int) and place not in objects]
-    named = {place: a for place, a in given.items() if isinstance(place, str) and place not in objects}
     with subclasses.switched_off(tx.state):
-        return run_node(tx, "call_function", _Constructor(cls, objects) if objects else cls, left, named)
+        arguments = _Constructing(tx, given)
+        target = arguments.takes_back(_constructor(cls, len(args), list(kwargs)))
+        return run_node(tx, "call_function", target, [*arguments.others, *arguments.values], {})
+
+
+def _constructor(cls: type, positions: int, names: list[str]) -> Any:
+    """The class, with its keyword arguments behind the others."""
+    if not names:
+        return cls
+
+    def make(*given: Any) -> Any:
+        return cls(*given[:positions], **dict(zip(names, given[positions:], strict=True)))
+
+    make.__name__ = make.__qualname__ = f"make_{cls.__name__}"
+    return make
+
+
+class _Constructing(FunctionArguments):
+    """Objects from outside are handed over themselves, which is guarded: the new tensor keeps them."""
+
+    def is_made(self, tracker: VariableTracker) -> bool:
+        return _is_object(realize(tracker, self.tx.state)) or super().is_made(tracker)
+
+    def recipe(self, tracker: VariableTracker) -> Recipe:
+        tracker = realize(tracker, self.tx.state)
+        if not _is_object(tracker):
+            return super().recipe(tracker)
+        value = tracker.value  # type: ignore[attr-defined]
+        if value is MISSING or tracker.source is None or tracker.attrs or id(tracker) in self.tx.state.mutated:  # type: ignore[attr-defined]
+            raise GraphBreak("input_subclass", f"a wrapper made with a {tracker.python_type().__name__} that the trace has made or changed")
+        self.tx.state.guards.pin(tracker.source, value)
+        self.tx.state.graph.mode.wrappers[id(value)] = tracker
+        return lambda values, made: value
 
 
 def _is_object(tracker: VariableTracker) -> bool:
-    """Other than a constant, and a container that a graph's code can make anew."""
-    whole = type(tracker) is ObjectVariable and (tracker.payload is None or isinstance(tracker.payload, TupleVariable))
-    return whole and members.plain_value(tracker) is None
-
-
-def _pinned(tx: Any, tracker: Any) -> Any:
-    if tracker.value is MISSING or tracker.source is None or tracker.attrs or id(tracker) in tx.state.mutated:
-        raise GraphBreak("input_subclass", f"a wrapper made with a {tracker.cls.__name__} that the trace has made or changed")
-    tx.state.guards.pin(tracker.source, tracker.value)
-    return tracker.value
-
-
-class _Constructor:
-    """A class, called with some arguments that a graph's code cannot spell: position or name -> the object."""
-
-    def __init__(self, cls: type, objects: dict[Any, Any]) -> None:
-        self.cls, self.objects = cls, objects
-        self.__name__ = self.__qualname__ = f"make_{cls.__name__}"
-        self.__module__ = "framegraft"
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        given = list(args)
-        for place, value in self.objects.items():  # positions in their order
-            if isinstance(place, int):
-                given.insert(place, value)
-        return self.cls(*given, **kwargs, **{name: value for name, value in self.objects.items() if isinstance(name, str)})
+    plain = type(tracker) is ObjectVariable and tracker.payload is None and members.plain_value(tracker) is None
+    return plain and not issubclass(tracker.cls, (type, types.FunctionType, enum.Enum))  # type: ignore[attr-defined]
 
 
 TENSOR.construct = _wrap  # type: ignore[method-assign]

@@ -140,6 +140,12 @@ class CaptureMode(FakeTensorMode):
         if before is not None:
             torch._C._set_dispatch_mode(before)
 
+    def forget(self) -> None:
+        """Let go of the program's tensors: the graph's nodes hold fakes, and these the mode."""
+        self.fake_tensor_converter.forget()
+        if self.wrappers is not None:
+            self.wrappers.clear()
+
     def use_symbols(self, env: Any) -> None:
         """From now on sizes may be symbols of ``env``."""
         self.shape_env = env

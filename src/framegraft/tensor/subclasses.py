@@ -43,6 +43,13 @@ def is_captured(state: Any, cls: type) -> bool:
     """Whether tensors of this class can be captured; guarded."""
     if cls in PLAIN:
         return True
+    known = state.graph.classes
+    if cls not in known:
+        known[cls] = _is_captured(state, cls)
+    return known[cls]
+
+
+def _is_captured(state: Any, cls: type) -> bool:
     if type(cls) not in _METACLASSES:
         return False
     wraps = wrappers.is_wrapper(cls)
