@@ -14,7 +14,7 @@ from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import return_and_correct_aliasing
 
 import framegraft
-from framegraft.backends.registry import lookup_backend
+import framegraft.testing
 from framegraft.errors import Unsupported
 
 BACKENDS = pytest.mark.parametrize("backend", ["eager", "aot_eager"])
@@ -252,17 +252,12 @@ def test_lets_go():
 @pytest.mark.parametrize("dynamic", [None, True])
 def test_sizes_beside_them(backend, dynamic):
     weight = Scaled.make(torch.randn(4, 3), OPTIONS)
-    graphs = []
-
-    def counting(gm, inputs):
-        graphs.append(gm)
-        return lookup_backend(backend)(gm, inputs)
-
-    compiled = framegraft.compile(lambda x: F.linear(x, weight).relu() + weight.sum(), backend=counting, dynamic=dynamic, fullgraph=True)
+    counter = framegraft.testing.CompileCounterWithBackend(backend)
+    compiled = framegraft.compile(lambda x: F.linear(x, weight).relu() + weight.sum(), backend=counter, dynamic=dynamic, fullgraph=True)
     for rows in (2, 3, 5, 7):
         x = torch.randn(rows, 3)
         assert torch.equal(compiled(x), F.linear(x, weight).relu() + weight.sum())
-    assert len(graphs) == (1 if dynamic else 2)
+    assert counter.frame_count == (1 if dynamic else 2)
 
 
 class Opaque(TwoTensor):
@@ -293,3 +288,43 @@ def test_refused(cls):
     assert type(result) is cls and torch.equal(result.a, expected.a)
     with pytest.raises(Unsupported, match=cls.__name__):
         framegraft.compile(f, backend="eager", fullgraph=True)(x)
+
+
+@BACKENDS
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_of_their_own(backend, dynamic):
+    counter = framegraft.testing.CompileCounterWithBackend(backend)
+
+    def f(x, y):
+        return (x + 1) * y.sum(0), x.a.sum(), x.view(-1).shape[0]
+
+    compiled = framegraft.compile(f, backend=counter, dynamic=dynamic, fullgraph=True)
+    for rows in (2, 3, 5, 7):
+        args = two(rows, 4), torch.randn(rows, 4)
+        assert parts(compiled(*args)) == parts(f(*args))
+    assert counter.frame_count == (1 if dynamic else 2)
+
+
+@pytest.fixture
+def mesh():
+    distributed = pytest.importorskip("torch.distributed")
+    from torch.distributed.device_mesh import DeviceMesh  # noqa: PLC0415 - takes a while
+
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    yield DeviceMesh("cpu", [0])
+    distributed.destroy_process_group()
+
+
+@BACKENDS
+def test_distributed_tensors(mesh, backend):
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor  # noqa: PLC0415
+
+    def f(x, y):
+        return (x @ y).relu() + 1
+
+    x, y = distribute_tensor(torch.randn(4, 4), mesh, [Shard(0)]), distribute_tensor(torch.randn(4, 4), mesh, [Replicate()])
+    compiled = framegraft.compile(f, backend=backend, fullgraph=True)
+    for args in ((x, y), (y, y), (y, x), (x, y)):
+        found, expected = compiled(*args), f(*args)
+        assert type(found) is type(expected) and found.placements == expected.placements
+        assert torch.equal(found.to_local(), expected.to_local())

@@ -125,7 +125,7 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
         if isinstance(value, FakeTensor):
             value = value if value.fake_mode is mode else _stand_in(mode, value)
         elif isinstance(value, torch.Tensor) and is_wrapper(type(value)):
-            value = twin(mode, value) if mode.shape_env is not None else value
+            value = twin(mode, value, node.meta.get("extents")) if mode.shape_env is not None else value
         elif isinstance(value, torch.Tensor) and (mode.shape_env is not None or left_its_base(value) or _has_gradient(value)):
             value = to_fake(mode, value, node.meta.get("extents"))
             if "carries" in node.meta:

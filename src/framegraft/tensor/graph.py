@@ -72,6 +72,7 @@ class OutputGraph:
         self._versions: list[tuple[Any, int]] = []
         self._ended_with: list[tuple[Any, int]] | None = None  # those of a finished graph that have changed
         self._gained: dict[int, Any] = {}  # id -> a fake base that has come to require a gradient, or one from outside
+        self.extents: dict[Source, Any] = {}  # of tensors from outside; None: sizes and strides are constants
         self.classes: dict[type, bool] = {}  # of tensors; whether they can be captured, which is guarded
         self.annotations: dict[str, Any] = {}  # what the program wants to have written on nodes
 

@@ -294,12 +294,10 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
     except RuntimeError:
         raise GraphBreak("fake_tensor_failure", "a view of ambiguous history") from None
     graph = state.graph
-    if wraps:
-        wrappers.prepare(state, value, source, subclasses.place_inside)
-    plan = None if graph.policy is None or live or wraps else graph.policy.tensor(value, source)
-    extents = None if plan is None else graph.use_symbols().extents(value, source, plan)
-    state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
+    extents = _guard_metadata(state, value, source, live)
     state.guards.tensors.append(source)
+    if wraps:
+        extents = wrappers.prepare(state, value, source, extents, subclasses.place_inside, _guard_metadata)
     made = graph.add_input(value, source, extents)
     if wraps:
         flattened.guard(state, made)
@@ -307,6 +305,17 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
         state.guards.add(source, "PY", MADE_WITHOUT_GRAD)
         graph.leaves[id(made.fake)] = made.fake
     return made
+
+
+def _guard_metadata(state: Any, value: torch.Tensor, source: Any, live: bool = False) -> Any:
+    """Guard what a tensor is; the symbols that sizes and strides are, None where they are constants."""
+    graph = state.graph
+    if source in graph.extents:
+        return graph.extents[source]
+    plan = None if graph.policy is None or live else graph.policy.tensor(value, source)
+    extents = graph.extents[source] = None if plan is None else graph.use_symbols().extents(value, source, plan)
+    state.guards.add(source, "TENSOR", state.tensor_spec(value, None if extents is None else extents.free))
+    return extents
 
 
 class _MadeWithoutGrad(Condition):

@@ -143,10 +143,22 @@ def expect(state: Any) -> None:
     mode.shielded |= state.overriding
 
 
-def prepare(state: Any, value: Any, source: Source, place: Any) -> None:
+@dataclasses.dataclass
+class Extents:
+    """Those of a wrapper, and of the tensors inside; None: they are constants."""
+
+    whole: Any
+    inside: dict[str, Any]
+
+    def are_symbols(self) -> bool:
+        """Whether any of them is none."""
+        return self.whole is not None or any(e.are_symbols() if isinstance(e, Extents) else e is not None for e in self.inside.values())
+
+
+def prepare(state: Any, value: Any, source: Source, whole: Any, place: Any, guard: Any) -> Extents | None:
     """Guard what a wrapper from outside is made of, and make its twin, which ``to_fake`` gives from then on.
 
-    ``place``: (tensor, source, name) -> the source of what is inside.
+    ``place``: (tensor, source, name) -> the source of what is inside; ``guard``: (state, tensor, source) -> its extents, guarded.
     """
     if state.graph.body is not None:
         raise GraphBreak("input_subclass", f"a {type(value).__name__} in a function that torch calls")
@@ -156,24 +168,34 @@ def prepare(state: Any, value: Any, source: Source, place: Any) -> None:
     if value.is_inference() or value._is_view() and (value.requires_grad or value._base.requires_grad):
         raise GraphBreak("input_subclass", f"a {type(value).__name__} that is a view with a gradient, or of inference mode")
     expect(state)
-    fake = twin(state.graph.mode, value)
-    _guard(state, value, source, place)
+    extents = Extents(whole, _guard(state, value, source, place, guard))
+    fake = twin(state.graph.mode, value, extents)
     for name, held in value.__dict__.items():  # objects that operations hand on, as contexts
         if type(held) not in CONSTANT_TYPES and fake.__dict__.get(name) is held:
             state.graph.mode.wrappers[id(held)] = LazyVariable(held, place(value, source, name))
+    return extents if extents.are_symbols() else None
 
 
-def _guard(state: Any, value: Any, source: Source, place: Any) -> None:
-    """Guard the tensors inside."""
-    for name, part in flatten(value)[0].items():
+def _guard(state: Any, value: Any, source: Source, place: Any, guard: Any) -> dict[str, Any]:
+    """Guard the tensors inside; gives their extents."""
+    found = {}
+    try:
+        parts = flatten(value)[0]
+    except Exception as error:
+        raise GraphBreak("input_subclass", f"a {type(value).__name__} that does not tell what it is made of: {error!r}") from None
+    for name, part in parts.items():
         inner = place(value, source, name)
         if _is_of_distributed(type(part)):  # DTensor's mesh
             state.guards.pin(inner, part)
             continue
-        state.guards.add(inner, "TENSOR", state.tensor_spec(part))
-        if is_wrapper(type(part)):
+        wraps = isinstance(part, torch.Tensor) and is_wrapper(type(part))
+        if not wraps and not (type(part) in _PLAIN and part.layout is torch.strided and not part.is_quantized):
+            raise GraphBreak("input_subclass", f"a {type(value).__name__} that holds a {type(part).__name__}")
+        found[name] = guard(state, part, inner)
+        if wraps:
             guard_context(state, part, inner)
-            _guard(state, part, inner, place)
+            found[name] = Extents(found[name], _guard(state, part, inner, place, guard))
+    return found
 
 
 def guard_context(state: Any, value: Any, source: Source) -> None:
@@ -188,27 +210,26 @@ def guard_context(state: Any, value: Any, source: Source) -> None:
 _PLAIN = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer)
 
 
-def twin(mode: Any, value: Any) -> Any:
+def twin(mode: Any, value: Any, extents: Extents | None = None) -> Any:
     """The fake twin of a wrapper, of twins of what it holds; ``to_fake`` gives the same from then on."""
     known = mode.fake_tensor_converter._get_memo(value)
     if known is not None:
         return known
     cls = type(value)
-    try:
-        parts, context = flatten(value)
-    except Exception as error:
-        raise GraphBreak("input_subclass", f"a {cls.__name__} that does not tell what it is made of: {error!r}") from None
-    inside = {name: _inside(mode, part, cls) for name, part in parts.items()}
+    parts, context = flatten(value)
+    whole, symbols = (None, {}) if extents is None else (extents.whole, extents.inside)
+    inside = {name: _inside(mode, part, symbols.get(name)) for name, part in parts.items()}
+    sizes = (value.shape, value.stride()) if whole is None else (torch.Size(whole.sizes), whole.strides)
     with mode, torch._C.DisableTorchFunctionSubclass():
         try:
-            fake: Any = cls.__tensor_unflatten__(inside, context, value.shape, value.stride())  # type: ignore[attr-defined]
+            fake: Any = cls.__tensor_unflatten__(inside, context, *sizes)  # type: ignore[attr-defined]
         except Exception as error:
             raise GraphBreak("input_subclass", f"{cls.__name__}.__tensor_unflatten__: {error!r}") from None
         if fake.requires_grad is not value.requires_grad:
             fake.requires_grad_(value.requires_grad)
         if value.requires_grad and not value.is_leaf:
             fake = _ENDS(fake)
-        if type(fake) is not cls or _facts(fake) != _facts(value):
+        if type(fake) is not cls or _facts(fake) != _facts(value) or whole is None and _sizes(fake) != _sizes(value):
             raise GraphBreak("input_subclass", f"a {cls.__name__} that is not what it is made of")
     if getattr(value, "_is_param", False):
         fake._is_param = True
@@ -216,18 +237,18 @@ def twin(mode: Any, value: Any) -> Any:
     return fake
 
 
-def _inside(mode: Any, part: Any, cls: type) -> Any:
-    if _is_of_distributed(type(part)):
+def _inside(mode: Any, part: Any, extents: Any) -> Any:
+    if not isinstance(part, torch.Tensor):
         return part
-    if type(part) in _PLAIN and part.layout is torch.strided and not part.is_quantized:
-        return to_fake(mode, part)
-    if not isinstance(part, torch.Tensor) or not is_wrapper(type(part)):
-        raise GraphBreak("input_subclass", f"a {cls.__name__} that holds a {type(part).__name__}")
-    return twin(mode, part)
+    return twin(mode, part, extents) if is_wrapper(type(part)) else to_fake(mode, part, extents)
+
+
+def _sizes(tensor: torch.Tensor) -> tuple:
+    return tensor.shape, tensor.stride()
 
 
 def _facts(tensor: torch.Tensor) -> tuple:
-    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad
+    return tensor.dim(), tensor.dtype, tensor.device, tensor.layout, tensor.requires_grad
 
 
 def is_made_of_fakes(mode: Any, value: Any) -> bool:
