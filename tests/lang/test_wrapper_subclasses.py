@@ -34,7 +34,7 @@ class Options:
 class Scaled(torch.Tensor):
     """``data * scale``, with a context, methods in the place of Tensor's and a ``__torch_function__``."""
 
-    calls: list = []
+    log: tuple = (1, 2)  # in the place of Tensor's
 
     @staticmethod
     def __new__(cls, inner, scale, options):
@@ -137,12 +137,13 @@ PROGRAMS = {
     "made of parts": (lambda x: TwoTensor(x.b, x.a) * 2, lambda i: (two(2),)),
     "its class": (lambda x: (type(x) is TwoTensor, isinstance(x, nn.Parameter), x + 1),
                   lambda i: (nn.Parameter(two(3)) if i == 1 else two(3, grad=True),)),
+    "of inference mode": (lambda x: x * 2 + 1, lambda i: (torch.inference_mode(i != 2)(two)(3),)),
     "its method": (lambda x: x.get_elem_a() + 1, lambda i: (two(3),)),
     "an attribute": (lambda x: (setattr(x, "c", 5), x + x.c)[1], lambda i: (two(3),)),
     "copies": (lambda x: (x.clone(), x.detach()), lambda i: (two(3),)),
     "random": (lambda x: F.dropout(x, 0.5) + torch.rand_like(x), lambda i: (two(3),)),
     "sometimes": (lambda x: x + 1, lambda i: (two(3) if i % 2 else torch.ones(3),)),
-    "a context": (lambda x: (x + 1, x.dequantize(), x.options.bits),
+    "a context": (lambda x: (x + 1, x.dequantize(), x.options.bits, x.log, torch.log(x).shape),
                   lambda i: (Scaled.make(torch.randn(3), Options(list(Kind)[i % 2], 8 if i < 3 else 4)),)),
     "its own functions": (lambda x, w: F.linear(x, w) + w.sum(), lambda i: (torch.randn(2, 3), Scaled.make(torch.randn(4, 3), OPTIONS))),
     "made with an object": (lambda x: (y := Scaled.make(x, OPTIONS), F.linear(x, y), y.scale, y.options is OPTIONS),

@@ -8,7 +8,6 @@ and backends see plain tensors in their place.
 from __future__ import annotations
 
 import contextlib
-import types
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -68,8 +67,8 @@ def _is_captured(state: Any, cls: type) -> bool:
 
 
 def _may_wrapper_define(base: type, name: str) -> bool:
-    """Methods in Python that no operator and no function of torch calls."""
-    return name in ("__torch_dispatch__", "__setstate__") or type(base.__dict__[name]) is types.FunctionType and not name.startswith("__")
+    """What no operator and no function of torch asks for, and no data descriptor, as those of a tensor's metadata are."""
+    return name in ("__torch_dispatch__", "__setstate__") or not name.startswith("__") and not hasattr(type(base.__dict__[name]), "__set__")
 
 
 _METACLASSES = (type(torch.Tensor), type(torch.nn.Parameter), type(torch.nn.Buffer))

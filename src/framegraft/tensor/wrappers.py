@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import types
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +20,7 @@ from ..errors import GraphBreak, Restart
 from ..model.guards import Condition
 from ..model.source import Source
 from ..model.value import MISSING, LazyVariable, TensorVariable, VariableTracker, constant
+from ..semantics import lookup
 from ..semantics.wrapping import CONSTANT_TYPES
 from .fake import FakeTensor, to_fake
 
@@ -165,8 +165,8 @@ def prepare(state: Any, value: Any, source: Source, whole: Any, place: Any, guar
     if state.blocks is not None:  # they know nothing of tensors inside of others
         state.blocks.differs()
         raise Restart
-    if value.is_inference() or value._is_view() and (value.requires_grad or value._base.requires_grad):
-        raise GraphBreak("input_subclass", f"a {type(value).__name__} that is a view with a gradient, or of inference mode")
+    if value._is_view() and (value.requires_grad or value._base.requires_grad):
+        raise GraphBreak("input_subclass", f"a {type(value).__name__} that is a view with a gradient")
     expect(state)
     extents = Extents(whole, _guard(state, value, source, place, guard))
     fake = twin(state.graph.mode, value, extents)
@@ -220,7 +220,7 @@ def twin(mode: Any, value: Any, extents: Extents | None = None) -> Any:
     whole, symbols = (None, {}) if extents is None else (extents.whole, extents.inside)
     inside = {name: _inside(mode, part, symbols.get(name)) for name, part in parts.items()}
     sizes = (value.shape, value.stride()) if whole is None else (torch.Size(whole.sizes), whole.strides)
-    with mode, torch._C.DisableTorchFunctionSubclass():
+    with mode, torch._C.DisableTorchFunctionSubclass(), torch.inference_mode(value.is_inference()):
         try:
             fake: Any = cls.__tensor_unflatten__(inside, context, *sizes)  # type: ignore[attr-defined]
         except Exception as error:
@@ -289,7 +289,7 @@ def hides(obj: TensorVariable, name: str) -> bool:
 
 
 def is_own(cls: type, on_class: Any, name: str) -> bool:
-    """Whether a wrapper's class has put a method of its own in the place of one of Tensor's."""
-    return type(on_class) is types.FunctionType and on_class is not getattr(torch.Tensor, name, None) and is_wrapper(cls)
+    """Whether a wrapper's class has put something of its own in the place of one of Tensor's methods."""
+    return on_class is not lookup.peek(torch.Tensor, name) and is_wrapper(cls)
 
 
