@@ -318,14 +318,16 @@ def mesh():
 
 @BACKENDS
 def test_distributed_tensors(mesh, backend):
-    from torch.distributed.tensor import Replicate, Shard, distribute_tensor  # noqa: PLC0415
+    from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor  # noqa: PLC0415
 
     def f(x, y):
-        return (x @ y).relu() + 1
+        z = (x @ y).relu() + 1
+        local = z.redistribute(placements=[Replicate()]).to_local() * 2
+        return DTensor.from_local(local, mesh, [Shard(0)], run_check=False) + z, local, y.full_tensor()
 
     x, y = distribute_tensor(torch.randn(4, 4), mesh, [Shard(0)]), distribute_tensor(torch.randn(4, 4), mesh, [Replicate()])
     compiled = framegraft.compile(f, backend=backend, fullgraph=True)
     for args in ((x, y), (y, y), (y, x), (x, y)):
-        found, expected = compiled(*args), f(*args)
+        (found, *plain), (expected, *others) = compiled(*args), f(*args)
         assert type(found) is type(expected) and found.placements == expected.placements
-        assert torch.equal(found.to_local(), expected.to_local())
+        assert torch.equal(found.to_local(), expected.to_local()) and parts(plain) == parts(others)

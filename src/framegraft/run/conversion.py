@@ -35,7 +35,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import tensor_spec
 from ..semantics import inlining
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import arrays, control_flow, devices, modules, subclasses
+from ..tensor import arrays, control_flow, devices, distributed_tensors, modules, subclasses
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, autocast_nesting, leave_autocast, leave_levels
@@ -168,6 +168,7 @@ class Conversion:
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()
         control_flow.register_late()
+        distributed_tensors.register_late()
         arrays.learn()
         policy = Policy(self.ctx.dynamic, self.earlier, config)
         for how in self.floats:

@@ -108,24 +108,30 @@ def _wrap(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker | Non
     known = tx.state.graph.mode.wrappers
     known.update((id(a.fake), a) for a in inside if id(a.fake) not in known)
     with subclasses.switched_off(tx.state):
-        arguments = _Constructing(tx, given)
-        target = arguments.takes_back(_constructor(cls, len(args), list(kwargs)))
-        return run_node(tx, "call_function", target, [*arguments.others, *arguments.values], {})
+        return call_whole(tx, cls, args, kwargs)
 
 
-def _constructor(cls: type, positions: int, names: list[str]) -> Any:
-    """The class, with its keyword arguments behind the others."""
-    if not names:
-        return cls
-
-    def make(*given: Any) -> Any:
-        return cls(*given[:positions], **dict(zip(names, given[positions:], strict=True)))
-
-    make.__name__ = make.__qualname__ = f"make_{cls.__name__}"
-    return make
+def call_whole(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    """One node that calls ``fn``, which makes or takes wrappers, with what the program passes."""
+    wrappers.expect(tx.state)
+    arguments = _WrapperArguments(tx, [realize(a, tx.state) for a in (*args, *kwargs.values())])
+    target = arguments.takes_back(_with_names(fn, len(args), list(kwargs)))
+    return run_node(tx, "call_function", target, [*arguments.others, *arguments.values], {})
 
 
-class _Constructing(FunctionArguments):
+def _with_names(fn: Any, positions: int, names: list[str]) -> Any:
+    """The function, with its keyword arguments behind the others."""
+    if not names and not fn.__module__.startswith("torch."):  # torch.fx would write a path that leads nowhere
+        return fn
+
+    def call(*given: Any) -> Any:
+        return fn(*given[:positions], **dict(zip(names, given[positions:], strict=True)))
+
+    call.__name__ = call.__qualname__ = fn.__name__
+    return call
+
+
+class _WrapperArguments(FunctionArguments):
     """Objects from outside are handed over themselves, which is guarded: the new tensor keeps them."""
 
     def is_made(self, tracker: VariableTracker) -> bool:

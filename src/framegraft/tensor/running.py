@@ -322,7 +322,12 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         node.meta["example_value"] = result
         if tx.state.graph.mode.has_unbacked:
             tx.state.graph.symbols.bind_sizes(node, result)
-        return TensorVariable(node, result, type_of_fake(result))
+        known = tx.state.graph.mode.wrappers
+        if known is None:
+            return TensorVariable(node, result, type_of_fake(result))
+        if id(result) not in known:  # else a method of a wrapper gives what it holds
+            known[id(result)] = TensorVariable(node, result, type_of_fake(result))
+        return realize(known[id(result)], tx.state)
     if isinstance(result, (list, tuple)):
         items: list[VariableTracker] = []
         for index, item in enumerate(result):

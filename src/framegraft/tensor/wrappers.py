@@ -170,9 +170,10 @@ def prepare(state: Any, value: Any, source: Source, whole: Any, place: Any, guar
     expect(state)
     extents = Extents(whole, _guard(state, value, source, place, guard))
     fake = twin(state.graph.mode, value, extents)
-    for name, held in value.__dict__.items():  # objects that operations hand on, as contexts
-        if type(held) not in CONSTANT_TYPES and fake.__dict__.get(name) is held:
-            state.graph.mode.wrappers[id(held)] = LazyVariable(held, place(value, source, name))
+    for name, held in value.__dict__.items():  # what operations may hand on
+        of_twin = fake.__dict__.get(name)
+        if isinstance(held, torch.Tensor) or type(held) not in CONSTANT_TYPES and of_twin is held:
+            state.graph.mode.wrappers[id(of_twin)] = LazyVariable(held, place(value, source, name))
     return extents if extents.are_symbols() else None
 
 

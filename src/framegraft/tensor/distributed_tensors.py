@@ -1,0 +1,43 @@
+"""DTensor's own methods, which are nodes: torch's code for them knows what fake tensors give."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from ..errors import GraphBreak
+from ..model.dispatch import CLASSES, HANDLERS, constructs, handles
+from ..model.source import pinned
+from ..model.value import ConstantVariable, ObjectVariable, VariableTracker
+from .conversions import call_whole
+
+_METHODS = ("from_local", "to_local", "redistribute", "full_tensor")
+_PLACEMENTS = ("Replicate", "Shard", "Partial")
+
+
+def register_late() -> None:
+    """Once the program has loaded them."""
+    module = sys.modules.get("torch.distributed.tensor")
+    if module is None or id(module.DTensor.to_local) in HANDLERS:
+        return
+    for name in _METHODS:
+        _as_node(getattr(module.DTensor, name))
+    constructs(*(getattr(module, name) for name in _PLACEMENTS if getattr(module, name) not in CLASSES))(_placement)
+
+
+def _as_node(method: Any) -> None:
+    @handles(method)
+    def call(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        return call_whole(tx, method, args, kwargs)
+
+
+def _placement(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    """One object for all calls: nobody can change it."""
+    if not all(isinstance(a, ConstantVariable) for a in (*args, *kwargs.values())):
+        raise GraphBreak("untraceable_call", f"{cls.__name__} of what is no constant")
+    try:
+        made = cls(*(a.value for a in args), **{name: a.value for name, a in kwargs.items()})
+    except TypeError:
+        raise GraphBreak("raised_exception", f"{cls.__name__} of other arguments") from None
+    tx.state.keep_alive.append(made)
+    return ObjectVariable(made, cls, pinned(made))
