@@ -261,6 +261,37 @@ def test_sizes_beside_them(backend, dynamic):
     assert counter.frame_count == (1 if dynamic else 2)
 
 
+class Replacing(TwoTensor):
+    """Operations in place put other tensors into it; it has no detach()."""
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Replacing(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        if func is torch.ops.aten.add_.Tensor:
+            args[0].a, args[0].b = args[0].a + args[1], args[0].b + args[1]
+            return args[0]
+        if func is torch.ops.aten.detach.default:
+            raise NotImplementedError
+        a, b = (pytree.tree_map_only(TwoTensor, lambda t: getattr(t, name), args) for name in "ab")  # noqa: B023
+        return cls(func(*a), func(*b))
+
+
+@BACKENDS
+def test_writes_that_replace_what_it_holds(backend):
+    def f(x):
+        y = x.a * 2
+        x.add_(1)
+        return y, x.a * 3, x * 2
+
+    args = [Replacing(torch.ones(3), torch.ones(3)) for _ in range(2)]
+    compiled = framegraft.compile(f, backend=backend)
+    for _ in range(2):
+        assert parts(compiled(args[0])) == parts(f(args[1])) and parts(args[0]) == parts(args[1])
+
+
 class Opaque(TwoTensor):
     """Its context cannot be compared."""
 

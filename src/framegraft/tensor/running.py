@@ -148,6 +148,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     caught = note_errors(state, name, raises)
     # A call that has sizes of symbols is no block: looking at them would guard them.
     blocks = state.blocks if state.blocks is not None and state.blocks.open and state.graph.symbols is None else None
+    holders = wrappers.held(unwrap.by_fake.values()) if state.graph.mode.wrappers is not None else []
     watch = Watch(state.graph.mode, () if blocks is None else unwrap.by_fake.values())
     try:
         result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
@@ -164,6 +165,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             state.graph.use_symbols()
             return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
+    wrappers.check_held(holders, name)
     state.dirty += 1
     state.grew_at = state.steps
     if state.graph.symbols is not None:

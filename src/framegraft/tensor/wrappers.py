@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -27,8 +27,6 @@ from .fake import FakeTensor, to_fake
 _PARTS = ("__torch_dispatch__", "__tensor_flatten__", "__tensor_unflatten__")
 _FUNCTION: Any = torch.Tensor.__torch_function__
 _ATOMS = (*CONSTANT_TYPES, torch.dtype, torch.device, torch.layout, torch.memory_format)
-
-
 _ENDS: Any = torch._C._functions.DelayedError("backward through the example input of a capture", 1)  # type: ignore[attr-defined]
 
 
@@ -172,7 +170,8 @@ def prepare(state: Any, value: Any, source: Source, whole: Any, place: Any, guar
     fake = twin(state.graph.mode, value, extents)
     for name, held in value.__dict__.items():  # what operations may hand on
         of_twin = fake.__dict__.get(name)
-        if isinstance(held, torch.Tensor) or type(held) not in CONSTANT_TYPES and of_twin is held:
+        is_part = isinstance(held, torch.Tensor) and isinstance(of_twin, torch.Tensor)
+        if is_part or type(held) not in CONSTANT_TYPES and of_twin is held:
             state.graph.mode.wrappers[id(of_twin)] = LazyVariable(held, place(value, source, name))
     return extents if extents.are_symbols() else None
 
@@ -224,12 +223,12 @@ def twin(mode: Any, value: Any, extents: Extents | None = None) -> Any:
     with mode, torch._C.DisableTorchFunctionSubclass(), torch.inference_mode(value.is_inference()):
         try:
             fake: Any = cls.__tensor_unflatten__(inside, context, *sizes)  # type: ignore[attr-defined]
+            if fake.requires_grad is not value.requires_grad:
+                fake.requires_grad_(value.requires_grad)
+            if value.requires_grad and not value.is_leaf:
+                fake = _ENDS(fake)
         except Exception as error:
-            raise GraphBreak("input_subclass", f"{cls.__name__}.__tensor_unflatten__: {error!r}") from None
-        if fake.requires_grad is not value.requires_grad:
-            fake.requires_grad_(value.requires_grad)
-        if value.requires_grad and not value.is_leaf:
-            fake = _ENDS(fake)
+            raise GraphBreak("input_subclass", f"a {cls.__name__} of which no fake one can be made: {error!r}") from None
         if type(fake) is not cls or _facts(fake) != _facts(value) or whole is None and _sizes(fake) != _sizes(value):
             raise GraphBreak("input_subclass", f"a {cls.__name__} that is not what it is made of")
     if getattr(value, "_is_param", False):
@@ -264,6 +263,19 @@ def is_made_of_fakes(mode: Any, value: Any) -> bool:
         return all(is_made_of_fakes(mode, part) for part in flatten(value)[0].values())
     except Exception:  # a class that takes an operation's result for one of its own, as Tensor.__torch_function__ does
         return False
+
+
+def held(tensors: Iterable[TensorVariable]) -> list[tuple[TensorVariable, dict]]:
+    """What the wrappers among the operands of an operation hold."""
+    return [(t, dict(t.fake.__dict__)) for t in tensors if is_wrapper(t.cls)]
+
+
+def check_held(before: list[tuple[TensorVariable, dict]], name: str) -> None:
+    """Break where an operation has put something else into a wrapper: the program's own has it only behind the graph."""
+    for tensor, old in before:
+        now = tensor.fake.__dict__
+        if any(now.get(key) is not value for key, value in old.items()):
+            raise GraphBreak("unsupported_mutation", f"{name}, for which a {tensor.cls.__name__} is made of something else")
 
 
 READ: list[Any] = []  # (tx, wrapper, name) -> what a node that reads a tensor inside gives; set by running.py, which builds on this file
