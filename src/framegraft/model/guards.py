@@ -41,6 +41,12 @@ def _tensor_code(name: str, spec: Any) -> str:
     return f"check_tensor({name}, {spec!r})"
 
 
+def _names(names: list[str]) -> str:
+    left = f", ... {len(names) - _SHOWN} more]" if len(names) > _SHOWN else "]"
+    return f"[{', '.join(map(repr, names[:_SHOWN]))}{left}"
+
+
+_SHOWN = 30  # of tensors' classes some 600 are looked up
 _CODE: dict[str, Any] = {
     "ID": lambda n, p: f"___check_obj_id({n}, {id(p)})",
     "TYPE": lambda n, p: f"___check_type_id({n}, {id(p)})",
@@ -51,7 +57,7 @@ _CODE: dict[str, Any] = {
     "NOKEY": lambda n, p: f"{spelled(p)} not in {n}",
     "ABSENT": lambda n, p: f"not ___exists(lambda: {n})",
     "PRESENT": lambda n, p: f"___exists(lambda: {n})",
-    "TYPEVER": lambda n, p: f"___check_class_lookups({n}, {[k for k, _ in p]})",
+    "TYPEVER": lambda n, p: f"___check_class_lookups({n}, {_names([k for k, _ in p])})",
     "MRO": lambda n, p: f"{n}.__mro__ == ({', '.join(c.__qualname__ for c in p)},)",
     "TENSOR": _tensor_code,
     "STATE": lambda n, p: "___check_global_state()",
