@@ -76,6 +76,7 @@ from ..tensor import (  # noqa: F401 - handlers register themselves
     numpy,
     optim,
     overrides,
+    rebound,
     saved,
     stateless,
     torchops,

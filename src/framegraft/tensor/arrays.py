@@ -114,6 +114,7 @@ _AS_TENSOR = _AsTensor()
 
 def tensor_of(tx: Any, array: ArrayVariable) -> TensorVariable:
     """The tensor in the graph on which the array stands."""
+    tx.state.graph.has_arrays = True
     if array.tensor is None:
         state, value = tx.state, _AS_TENSOR(array.value)
         if value is None or state.graph.body is not None or array.source is None:
@@ -139,8 +140,9 @@ def of_tensor(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variabl
     fake = obj.fake
     if args or kwargs or fake.requires_grad or type(fake) is not FakeTensor or fake.is_conj() or fake.is_neg():
         raise GraphBreak("tensor_item", "Tensor.numpy() of a tensor with a gradient or a pending operation, or with arguments")
-    if tx.state.graph.body is not None or obj.cls not in (torch.Tensor, torch.nn.Parameter):
-        raise GraphBreak("tensor_item", "Tensor.numpy() of a subclass, or in a function given to torch")
+    if tx.state.graph.body is not None or obj.cls not in (torch.Tensor, torch.nn.Parameter) or "data" in obj.attrs:
+        raise GraphBreak("tensor_item", "Tensor.numpy() of a subclass, of a tensor whose data was set, or in a function given to torch")
+    tx.state.graph.has_arrays = True
     _describe([obj])
     try:
         _dtype(fake.dtype)

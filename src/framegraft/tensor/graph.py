@@ -51,6 +51,8 @@ class OutputGraph:
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
         self.leaves: dict[int, Any] = {}  # id -> the fake of a leaf that is no operand in grad mode: leaves.py
+        self.rebound: list[Any] = []  # fakes of tensors from outside as they are once their data is set: rebound.py
+        self.has_arrays = False  # NumPy's arrays that may have a tensor's memory
         self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
@@ -294,6 +296,9 @@ class OutputGraph:
         if self.symbols is not None:
             self.symbols.write_out_fixed()
             self.symbols.drop_unused()
+        for node in reversed(list(self.graph.nodes) if self.rebound else ()):
+            if not node.users and node.meta.get("rebound"):  # nothing has asked for it since
+                self.graph.erase_node(node)
         for tracker in list(self.inputs):
             if not tracker.node.users:
                 self.graph.erase_node(tracker.node)

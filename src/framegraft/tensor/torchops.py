@@ -66,7 +66,7 @@ GUARDED_METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "req
 METADATA_METHODS = frozenset(("size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "is_complex",
                               "ndimension", "nelement", "element_size", "get_device", "type_", "is_signed", "dim_order",
                               "is_inference", "is_conj", "is_neg", "has_names", "__len__", "is_shared_"))
-VIEWS = frozenset(("T", "H", "mT", "mH", "real", "imag", "data"))
+VIEWS = frozenset(("T", "H", "mT", "mH", "real", "imag"))
 FACTORIES = frozenset(("zeros", "ones", "empty", "full", "arange", "linspace", "logspace", "eye", "rand", "randn", "randint",
                        "randperm", "tensor", "as_tensor", "scalar_tensor", "zeros_like", "tril_indices", "triu_indices",
                        "complex", "polar", "hann_window", "hamming_window", "empty_strided", "normal", "asarray",
@@ -167,7 +167,7 @@ class Tensors(TensorLayer):
         elif subclasses.may_be_set(tx, obj.cls, name) and not name.startswith("_dynamo"):
             obj.attrs[name] = value
             tx.state.mark_mutated(obj)
-        elif name != "data" or value is not obj:  # what is there already: Module.to() where nothing differs
+        else:
             raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
@@ -333,6 +333,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (str, repr, format, divmod):
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     name = getattr(fn, "__name__", "")
+    if name == "detach_" and fn is torch.detach_ and len(args) == 1 and not kwargs:
+        return METHODS[name](tx, args[0], [], {})
     if name in ("detach_", "set_", "resize_", "requires_grad_"):
         raise GraphBreak("unsupported_mutation", name)
     if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and isinstance(args[0], SymbolicVariable):
@@ -493,7 +495,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         special.check(tx, obj, name)
         if name == "nbytes" and tx.state.graph.symbols is not None:  # torch's own refuses symbols
             return symbolic.wrap_value(obj.fake.numel() * obj.fake.itemsize)
-        value = getattr(obj.fake, name)
+        value = getattr(obj.value if name == "is_leaf" and "data" in obj.attrs else obj.fake, name)
         if obj.source is not None and name not in GUARDED_METADATA:
             if obj.value is not None and getattr(obj.value, name) != value:  # changed in the trace, or unknown to fake tensors
                 raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
