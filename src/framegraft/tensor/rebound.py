@@ -96,6 +96,8 @@ def _is_plain(obj: TensorVariable) -> bool:
     fake = obj.fake
     if type(fake) is not FakeTensor or fake.layout is not torch.strided or subclasses.is_live(obj.cls) or obj.made_as is not None:
         return False
+    if obj.source is None and (obj.cls is not torch.Tensor or fake.is_leaf and fake.requires_grad):
+        return False  # a leaf that is made anew in each call
     return not (fake.is_inference() or fake.is_conj() or fake.is_neg() or fake.fake_device.type == "meta")
 
 
