@@ -50,6 +50,7 @@ from ..semantics import (  # noqa: F401 - handlers register themselves
     own_keys,
     patterns,
     protocols,
+    randoms,
     set_methods,
     sorting,
     warned,
