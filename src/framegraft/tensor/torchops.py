@@ -181,6 +181,7 @@ class Tensors(TensorLayer):
     def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
         if numpy.SCALARS and any(isinstance(a, ConstantVariable) and type(a.value) in numpy.SCALARS for a in args):
             return None
+        symbolic.assume_whole(tx, fn, args)
         return symbolic.compute(tx.state.graph.symbols, fn, args)
 
     def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
@@ -325,6 +326,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
         if fn in (int, float) and tx.state.graph.data_numbers and len(args) == 1:
             number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
+            if number is None and fn is int and (number := symbolic.read_number(tx, args[0], "__float__")) is not None:
+                number = TENSOR.symbolic(tx, fn, [number])
             if number is not None:
                 return number
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
