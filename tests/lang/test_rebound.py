@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+import torch.utils.checkpoint
 from torch import nn
 
 import framegraft
@@ -163,6 +164,34 @@ def test_seen_by_numpy(x, y):
     x.data = y * 2
     b = x.numpy()
     return a + 1, b + 1, x, a, b
+
+
+@differential(layers)
+def test_in_autocast(x, model):
+    with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+        y = model(x)
+        with torch.autocast("cpu", enabled=False):
+            model[0].weight.data = model[0].weight.data * 2
+        return y, model(x)
+
+
+@differential(layers, graphs=1)
+def test_checkpointed(x, model):
+    model[0].weight.data = model[0].weight.data * 2
+    return torch.utils.checkpoint.checkpoint(model, x, use_reentrant=False)
+
+
+@differential(two, graphs=1)
+def test_around_functions_given_to_torch(x, y):
+    x.data = y * 3
+    return torch.func.grad(lambda a: (a * a * x).sum())(y), torch.func.vmap(lambda a: a * x)(torch.ones(2, 3)), x
+
+
+@differential(with_gradient, graphs=1)
+def test_hooks(x, w):
+    w.register_hook(lambda grad: grad * 2)
+    w.data = x * 3
+    return w + x
 
 
 class Doubled(torch.autograd.Function):

@@ -15,6 +15,7 @@ from ..interp.state import realize
 from ..model.value import TensorVariable, VariableTracker, constant
 from . import kept, subclasses, torchops, whole
 from .fake import FakeTensor
+from .modes import autocast_nesting
 from .running import run_node
 
 
@@ -111,6 +112,8 @@ def _refuse_in_use(tx: Any, obj: TensorVariable) -> None:
     graph = tx.state.graph
     if graph.body is not None or graph.levels or graph.has_arrays or id(obj.fake) in graph.leaves:
         raise GraphBreak("unsupported_mutation", "Tensor.data or detach_() near NumPy, forward mode or a function given to torch")
+    if autocast_nesting() or graph.nesting:
+        raise GraphBreak("unsupported_mutation", "Tensor.data or detach_() in a region of autocast, which may have cast the tensor before")
     for user in obj.node.users:
         results = list(kept.tensors(user.meta.get("example_value")))
         if not results and obj.fake.requires_grad:
