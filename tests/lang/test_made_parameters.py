@@ -5,6 +5,8 @@ import copy
 import pytest
 import torch
 from torch import nn
+from torch._functorch._aot_autograd.utils import make_boxed_func
+from torch._functorch.aot_autograd import aot_module_simplified
 
 import framegraft
 
@@ -100,6 +102,10 @@ def no_gradient(x, model):
     return x + 1, nn.Parameter(x * 2, requires_grad=False), model
 
 
+def used_alone(x, model):
+    return (nn.Parameter(x * 2) * 3).detach(), (nn.Parameter(x) + 1).detach(), x.shape[0]
+
+
 def next_to_a_gradient(x, model):
     p = nn.Parameter(torch.zeros(3))
     with torch.no_grad():
@@ -107,7 +113,19 @@ def next_to_a_gradient(x, model):
     return model(y).sum(), p
 
 
-@pytest.mark.parametrize("fn", [step, no_gradient, next_to_a_gradient])
+def traced_by_a_compiler(gm, example_inputs):
+    return aot_module_simplified(gm, example_inputs, fw_compiler=lambda graph, _: make_boxed_func(graph.forward))
+
+
+def test_compilers_that_trace_through_it_are_told():
+    """They would take it for a result like any other, and no gradient would come to it."""
+    x, model = layer()
+    compiled = framegraft.compile(next_to_a_gradient, backend=traced_by_a_compiler, fullgraph=True)
+    with pytest.raises(framegraft.exc.BackendCompilerFailed, match="nn.Parameter made in a graph"):
+        compiled(x, model)
+
+
+@pytest.mark.parametrize("fn", [step, no_gradient, used_alone, next_to_a_gradient])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_behind_backends(fn, backend, dynamic):

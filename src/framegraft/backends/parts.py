@@ -118,7 +118,7 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
 
     outputs: Any = gm.graph.output_node().args[0]
     eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or _makes_leaf(n)]
-    if not any(isinstance(o, Node) and (_differentiable(o) or o.target is parameter) for o in outputs):
+    if not any(isinstance(o, Node) and _differentiable(o) for o in outputs) and not any(n.target is parameter for n in eager):
         return {}
     for node in gm.graph.nodes:
         if node.op not in ("placeholder", "output") and _differentiable(node):

@@ -20,7 +20,9 @@ from .running import run_node
 
 
 def parameter(data: torch.Tensor, *, requires_grad: bool) -> torch.nn.Parameter:
-    """The node's function."""
+    """The node's function. Who traces through it would differentiate what becomes of the parameter, and give itself no gradient."""
+    if type(data) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, FakeTensor):
+        raise NotImplementedError("nn.Parameter made in a graph that a compiler traces: framegraft's own aot_eager and inductor know how")
     return torch.nn.Parameter(data, requires_grad)
 
 
