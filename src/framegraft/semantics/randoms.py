@@ -17,6 +17,7 @@ _DRAWING = ("random", "uniform", "triangular", "randint", "randrange", "getrandb
             "binomialvariate", "seed", "getstate", "setstate")
 _CHOOSING = ("choice", "choices", "sample")
 _INNER = ("__new__", "__init__", "seed", "random", "getrandbits", "_randbelow")  # what the others call
+_SEEDS = (int, float, bool, str, bytes, list)  # None is the time; of other objects CPython 3.10 warns
 _KNOWN = {name: getattr(random.Random, name, None) for name in (*_DRAWING, *_CHOOSING, *_INNER, "shuffle")}
 
 
@@ -37,8 +38,8 @@ class RandomVariable(VariableTracker):
 def make(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _check(tx, *_INNER)
     seeds = [calls.plain_value(tx, seed) for seed in (*args, *kwargs.values())]
-    if len(seeds) != 1 or seeds[0] is None or kwargs.keys() - {"x"}:
-        raise GraphBreak("random_call", "random.Random() without a seed")
+    if len(seeds) != 1 or type(seeds[0]) not in _SEEDS or kwargs.keys() - {"x"}:
+        raise GraphBreak("random_call", "random.Random() without a seed, or with an object as one")
     made: list[random.Random] = []
     folding.fold(lambda: made.append(random.Random(seeds[0])), [])  # the errors it raises
     tx.state.dirty += 1
@@ -58,8 +59,8 @@ def _draw(tx: Any, obj: RandomVariable, name: str, args: list, kwargs: dict) -> 
     tx.state.changed(obj)
     values = [calls.plain_value(tx, a) for a in args]
     named = {key: calls.plain_value(tx, value) for key, value in kwargs.items()}
-    if name == "seed" and (not values and "a" not in named or None in (*values[:1], named.get("a", 0))):
-        raise GraphBreak("random_call", "random.Random.seed() without a seed")
+    if name == "seed" and type(values[0] if values else named.get("a")) not in _SEEDS:
+        raise GraphBreak("random_call", "random.Random.seed() without a seed, or with an object as one")
     return folding.fold(lambda: getattr(obj.real, name)(*values, **named), [])
 
 
