@@ -99,11 +99,31 @@ def test_without_grad_mode(x, w):
 
 @differential(with_gradient, graphs=1)
 def test_of_results(x, w):
-    y, z = x * 2, w * 2
+    y = x * 2
     y.data = x + 1
-    z.data = y
     y.add_(1)
-    return y, z, y * 2 + z
+    return y, y * 2 + w
+
+
+@differential(with_gradient)
+def test_of_results_with_a_gradient(x, w):
+    z = w * 2
+    z.data = x
+    return z, z + 1
+
+
+@differential(with_gradient)
+def test_views_of_it(x, w):
+    w.data = x * 3
+    x.data = w.detach() + 1
+    v, u = w.view(3, 1), x[1:]
+    return v, u, w.detach(), v._base is w, u._base is x
+
+
+@differential(with_gradient, graphs=1)
+def test_views_inside(x, w):
+    w.data = x * 3
+    return w.view(3, 1) * 2, w[1:] + x[1:]
 
 
 @differential(layers, graphs=1)
@@ -244,9 +264,18 @@ def step(x, model, target):
     return (model(x) + target).sum(), v, target
 
 
+def in_parts(x, model, target):
+    v = nn.utils.parameters_to_vector(model.parameters()).detach() * 0.5
+    nn.utils.vector_to_parameters(v, model.parameters())
+    scale = nn.Parameter(torch.ones(3))
+    target.data = x + 1
+    return ((model(x) + target) * scale).sum(), v, target
+
+
+@pytest.mark.parametrize("step", [step, in_parts])
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_behind_backends(backend, dynamic):
+def test_behind_backends(step, backend, dynamic):
     framegraft.reset()
     x, model = layers()
     twin, target = copy.deepcopy(model), torch.zeros(2, 3)

@@ -24,6 +24,7 @@ from .. import config
 from ..tensor.fake import DATA_DEPENDENT
 from ..tensor.leaves import parameter
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
+from ..tensor.rebound import rebind
 from ..unheard import Unheard
 from .unused import is_total, memory_of, with_unused, without_unused, written_tensor
 
@@ -220,6 +221,7 @@ def _runs(gm: GraphModule, labels: dict[Node, int], starts: set[Node]) -> list[_
 def _separable(runs: list[_Run]) -> bool:
     """Whether parts share nothing but values: no switches of torch, nothing written that another part sees."""
     part = {node: i for i, run in enumerate(runs) for node in run.nodes}
+    rebound = set().union(*(memory_of(node) for node in part if node.target is rebind))
     for node, mine in part.items():
         if node.op == "get_attr" or node.target in SWITCHES:
             return False
@@ -227,6 +229,8 @@ def _separable(runs: list[_Run]) -> bool:
             crossing = used in part and part[used] != mine
             if crossing and not isinstance(_value(used), (torch.Tensor, torch.SymInt)):
                 return False
+            if crossing and rebound and _differentiable(used) and memory_of(used) & rebound:
+                return False  # AOTAutograd cannot make such a result anew
         written = written_tensor(node)
         if written is not None and not _stays_in(part, mine, written):
             return False

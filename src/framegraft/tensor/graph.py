@@ -218,6 +218,10 @@ class OutputGraph:
         """
         return bool(self._gained) and id(_base_of(fake)) in self._gained and _native.grad_is_late(fake)
 
+    def is_of_rebound(self, fake: Any) -> bool:
+        """Whether this is a view of a tensor whose data was set before: in the graph, it is a view of something else."""
+        return bool(self.rebound) and any(fake is not known and getattr(fake, "_base", None) is known for known in self.rebound)
+
     def is_changed(self, fake: Any) -> bool:
         """Whether the graph may have written to this input, or to what shares its memory, so far."""
         return self._touched([(f, version) for f, version in self._versions if f is fake])

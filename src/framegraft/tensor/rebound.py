@@ -54,8 +54,8 @@ def set_data(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
     if not same and (old.requires_grad or "grad" in obj.attrs):
         raise GraphBreak("unsupported_mutation", "Tensor.data of another shape, of a tensor that has to do with gradients")
     _refuse_in_use(tx, obj)
-    if obj.source is None and old._version:
-        raise GraphBreak("unsupported_mutation", "Tensor.data of a tensor that was made and written to")
+    if obj.source is None and (old._version or old.requires_grad):
+        raise GraphBreak("unsupported_mutation", "Tensor.data of a tensor that was made, and written to or with a gradient")
     data = get_data(tx, value)
     assert isinstance(data, TensorVariable)
     graph = tx.state.graph
