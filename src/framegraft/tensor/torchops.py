@@ -66,7 +66,7 @@ GUARDED_METADATA = frozenset(("shape", "dtype", "device", "layout", "ndim", "req
 METADATA_METHODS = frozenset(("size", "dim", "numel", "stride", "is_contiguous", "is_floating_point", "is_complex",
                               "ndimension", "nelement", "element_size", "get_device", "type_", "is_signed", "dim_order",
                               "is_inference", "is_conj", "is_neg", "has_names", "__len__", "is_shared_"))
-VIEWS = frozenset(("T", "H", "mT", "mH", "real", "imag"))
+VIEWS = frozenset(("T", "H", "mT", "mH", "real", "imag", "data"))
 FACTORIES = frozenset(("zeros", "ones", "empty", "full", "arange", "linspace", "logspace", "eye", "rand", "randn", "randint",
                        "randperm", "tensor", "as_tensor", "scalar_tensor", "zeros_like", "tril_indices", "triu_indices",
                        "complex", "polar", "hann_window", "hamming_window", "empty_strided", "normal", "asarray",
