@@ -110,6 +110,69 @@ def test_results_in_arrays_of_other_kinds(x):
         return wide, high, some, str(error)
 
 
+@differential(one, graphs=1)
+def test_results_in_arrays_by_position(x):
+    a = x.numpy()
+    b, c, d, e = np.empty((2, 3), np.float32), np.empty(3, dtype=np.float32), np.empty_like(a), np.zeros(())
+    made = np.add(a, 1, b), np.sum(a, 0, None, c), np.clip(a, 1, 2, d), np.sum(a, None, np.float64, e), np.add(a, 1, None)
+    f = np.cumsum(a, 1, None, np.empty_like(a)), np.dot(a, a.T, np.empty((2, 2), np.float32)), np.matmul(a, a.T, np.empty((2, 2), np.float32))
+    np.add(b, a, out=(b,))
+    return made, [made[0] is b, made[1] is c, made[2] is d, made[3] is e], f, np.exp(a, out=(None,))
+
+
+@differential(one, graphs=1)
+def test_casts_to_arrays_that_are_given(x):
+    a = x.numpy()
+    b, c, d, e = np.zeros((2, 3)), np.empty((2, 3), np.float16), np.empty((2, 3), np.int32), np.empty((2, 3), bool)
+    made = np.add(a, 1, b), np.exp(a, out=(c,)), np.multiply(a, 1.5, d, casting="unsafe"), np.greater(a, 2, e), np.greater(a, 2, out=b)
+    i, j = np.array([1, 2, 3]), np.empty(3, np.float32)
+    np.add(i, i, j)
+    return made, [made[0] is b, made[1] is c, made[4] is b], j, np.true_divide(i, 2, out=np.empty(3, np.float32), dtype=np.float64)
+
+
+@differential(one)
+def test_casts_that_are_refused(x):
+    a, b = x.numpy(), np.zeros((2, 3), np.int32)
+    for casting in ("same_kind", "safe", "no"):
+        try:
+            np.multiply(a, 1.5, b, casting=casting)
+        except TypeError as error:
+            print(error)
+    return np.multiply(a * np.float32("nan"), 1.5, out=b, casting="unsafe").shape, b.dtype
+
+
+@differential(one, graphs=1)
+def test_empty_arrays(x):
+    a = x.numpy()
+    b, c, d = np.empty(4), np.empty_like(a, dtype=np.int64), np.empty_like(a, shape=(2, 2))
+    b.fill(2)
+    c[...] = 3
+    d[:] = a[:, 1:]
+    return b, c, d, np.empty((0, 3)), np.empty((2, 3)).shape
+
+
+@differential(one, graphs=1)
+def test_astype_without_a_copy(x):
+    a = x.numpy()
+    b, c, d = a.astype(np.float32, copy=False), a.astype("f8", copy=False), (a + 1).astype(dtype=np.float32, copy=False)
+    d += 1
+    return b is a, c, d, c is a, a.astype(int, casting="unsafe"), a.astype(np.float32, copy=True) is a, a.astype("float32")
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_writes_to_what_no_array_was_needed_for(backend):
+    def fn(x):
+        a, b, c = x.numpy(), np.zeros(6), np.empty((2, 3), np.float32)
+        b[1:] = 2
+        np.add(a, 1, c)
+        return b, c, torch.from_numpy(b) + 1
+
+    framegraft.reset()
+    compiled = framegraft.compile(fn, backend=backend, fullgraph=True)
+    for _ in range(2):
+        assert repr(compiled(torch.arange(6.0).reshape(2, 3))) == repr(fn(torch.arange(6.0).reshape(2, 3)))
+
+
 @differential(one)
 def test_writes_to_shared_memory(x):
     a = x.numpy()

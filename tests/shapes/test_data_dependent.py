@@ -1,5 +1,7 @@
 """Numbers and sizes that the data decides: a break by default, captured where the settings say so."""
 
+import math
+
 import pytest
 import torch
 
@@ -114,3 +116,49 @@ def test_check_that_fails(captured):
     for call in (compiled, f):
         with pytest.raises(RuntimeError, match=r"too small: torch.Size\(\[5\]\)"):
             call(*with_numbers(1)[0])
+
+
+CONVERSIONS = {
+    "int": lambda x: x * int(x[0].item()) + int(x[1]),
+    "round": lambda x: (x + round(x[0].item()), round(x[1].item(), 1)),
+    "floor": lambda x: (math.floor(x[0].item()), math.ceil(x[1].item()), math.trunc(x[1].item()), x + 1),
+    "size": lambda x: torch.zeros(abs(int(x[1].item()))) + 1,
+    "slice": lambda x: x[: int(x[1].item() * 2) // 2 + 1],
+    "computed": lambda x: _computed(x * 1, int(x[0].item() * 3)),
+    "caught": lambda x: _caught(x),
+}
+
+
+def _computed(x, n):
+    return x * n, n + 1, n * n, n // 3, n % 3, float(n), -n, abs(n), min(n, 2), n / 2, x * float(n)
+
+
+def _caught(x):
+    try:
+        return x * int(x[0].item()), int(x[1].item())
+    except (ValueError, OverflowError) as error:
+        return x + 1, str(error)
+
+
+@pytest.mark.parametrize("name", CONVERSIONS)
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_ints_of_floats(captured, name, dynamic):
+    calls = [(torch.tensor([a, b, 0.0]),) for a, b in ((1.5, 2.5), (-2.5, -3.7), (0.2, -0.0), (7.0, 1e4), (-1e3, 0.5))]
+    stats = captured(CONVERSIONS[name], calls, fullgraph=True, dynamic=dynamic)
+    assert stats["graphs"] == 1
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e17, -1e30])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_floats_without_a_small_int(value, backend):
+    """The graph's own check fails, and eager mode has the last word."""
+    x = torch.tensor([value, 2.5])
+    for name in ("int", "floor", "caught"):
+        compiled = framegraft.compile(CONVERSIONS[name], backend=backend, fullgraph=True)
+        ends = []
+        for fn in (CONVERSIONS[name], compiled):
+            try:
+                ends.append(fn(x))
+            except (ValueError, OverflowError, RuntimeError) as error:
+                ends.append((type(error), str(error)))
+        assert repr(ends[0]) == repr(ends[1])

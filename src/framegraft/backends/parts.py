@@ -22,7 +22,9 @@ from torch.fx import Graph, GraphModule, Node
 
 from .. import config
 from ..tensor.fake import DATA_DEPENDENT
+from ..tensor.leaves import parameter
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
+from ..tensor.rebound import rebind
 from ..unheard import Unheard
 from .unused import is_total, memory_of, with_unused, without_unused, written_tensor
 
@@ -75,7 +77,7 @@ def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: 
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
         recurrent = any(n.target in _RECURRENT for n in labels)
-        if recurrent and len(runs) == 1 or behind or len({*labels.values()} - {_EAGER}) > 1:
+        if recurrent and len(runs) == 1 or behind or any(map(_makes_leaf, labels)) or len({*labels.values()} - {_EAGER}) > 1:
             return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
         with _unrolled() if recurrent else contextlib.nullcontext():
             return compile_one(gm, example_inputs)
@@ -116,9 +118,9 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
         return node
 
     outputs: Any = gm.graph.output_node().args[0]
-    if not any(isinstance(o, Node) and _differentiable(o) for o in outputs):
+    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or _makes_leaf(n)]
+    if not any(isinstance(o, Node) and _differentiable(o) for o in outputs) and not any(n.target is parameter for n in eager):
         return {}
-    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or n.kwargs.get("requires_grad") is True]  # the latter make leaves
     for node in gm.graph.nodes:
         if node.op not in ("placeholder", "output") and _differentiable(node):
             roots[node] = node
@@ -131,6 +133,10 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
     numbers = {end: number for number, end in enumerate(ends)}
     labels = {node: numbers[root(node)] for node in roots if root(node) in numbers}
     return {**labels, **dict.fromkeys(eager, _EAGER)}
+
+
+def _makes_leaf(node: Node) -> bool:
+    return node.kwargs.get("requires_grad") is True or node.target is parameter
 
 
 def _behind_outputs(gm: GraphModule) -> set[Node]:
@@ -172,8 +178,8 @@ def _bucket_starts(gm: GraphModule, example_inputs: Sequence[Any]) -> set[Node]:
     limit = min(torch.distributed._DEFAULT_FIRST_BUCKET_BYTES, module.bucket_bytes_cap)  # type: ignore[attr-defined]
     starts, filled = set(), 0
     for node in reversed(gm.graph.nodes):
-        for parameter in node.all_input_nodes if node.op.startswith("call_") else ():
-            filled += waiting.pop(parameter, 0)
+        for used in node.all_input_nodes if node.op.startswith("call_") else ():
+            filled += waiting.pop(used, 0)
         if filled >= limit and waiting:
             starts.add(node)
             filled, limit = 0, module.bucket_bytes_cap
@@ -215,6 +221,7 @@ def _runs(gm: GraphModule, labels: dict[Node, int], starts: set[Node]) -> list[_
 def _separable(runs: list[_Run]) -> bool:
     """Whether parts share nothing but values: no switches of torch, nothing written that another part sees."""
     part = {node: i for i, run in enumerate(runs) for node in run.nodes}
+    rebound = set().union(*(memory_of(node) for node in part if node.target is rebind))
     for node, mine in part.items():
         if node.op == "get_attr" or node.target in SWITCHES:
             return False
@@ -222,6 +229,8 @@ def _separable(runs: list[_Run]) -> bool:
             crossing = used in part and part[used] != mine
             if crossing and not isinstance(_value(used), (torch.Tensor, torch.SymInt)):
                 return False
+            if crossing and rebound and _differentiable(used) and memory_of(used) & rebound:
+                return False  # AOTAutograd cannot make such a result anew
         written = written_tensor(node)
         if written is not None and not _stays_in(part, mine, written):
             return False

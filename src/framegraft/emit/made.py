@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import types
 from typing import Any
@@ -41,6 +42,13 @@ def _links(trace: tuple, here: types.FrameType) -> types.TracebackType | None:
     made = None
     for code, line in trace:
         made = types.TracebackType(made, here if code is None else Function.of(code).frame(line), -1, line)
+    return made
+
+
+def new_random(state: tuple) -> random.Random:
+    """Called by transformed code: a generator of random numbers that is in this state."""
+    made = random.Random(0)
+    made.setstate(state)
     return made
 
 

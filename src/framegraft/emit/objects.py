@@ -29,6 +29,7 @@ from ..semantics import lookup, making
 from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
+from ..semantics.randoms import RandomVariable
 from ..semantics.wrapping import STAND_INS
 from ..tensor.arrays import ArrayVariable
 from ..tensor.hooks import LaterHandleVariable
@@ -36,7 +37,7 @@ from ..tensor.inference import InferenceVariable
 from ..tensor.modes import ENTERED
 from ..tensor.running import StructVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
-from .made import complete_exception, new_exception, new_function, new_inference_mode, new_traceback
+from .made import complete_exception, new_exception, new_function, new_inference_mode, new_random, new_traceback
 
 
 def _attributes(cg: Codegen, attrs: dict) -> None:
@@ -64,6 +65,14 @@ def _array(cg: Codegen, t: ArrayVariable) -> None:
     elif t.fresh or t.root is not t:  # its base is an array, too, and only that of Tensor.numpy() a tensor
         cg.op("LOAD_CONST", ...)
         cg.emit(instr("APPLY", (operator.getitem, 2)))
+    cg.store_temp(t)
+
+
+@builds(RandomVariable)
+def _random(cg: Codegen, t: RandomVariable) -> None:
+    cg.load_object(new_random)
+    cg.load_object(t.real.getstate())
+    cg.call(1)
     cg.store_temp(t)
 
 

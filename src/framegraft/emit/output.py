@@ -148,6 +148,8 @@ class Segment:
         outputs, cg.shared = _graph_values(uses, state.graph.symbols)
         if any(isinstance(t, TensorVariable) and state.graph.is_late(t.fake) for t in outputs):
             raise Unreconstructible("a view whose base was written to with a gradient since")
+        if any(isinstance(t, TensorVariable) and state.graph.is_of_rebound(t.fake) for t in outputs):
+            raise Unreconstructible("a view of a tensor whose data was set before")
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
                 return True

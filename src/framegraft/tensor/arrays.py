@@ -7,8 +7,11 @@ mode would not count up the version of a tensor that has the same memory.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
 import sys
+import types
 from typing import Any
 
 import torch
@@ -38,7 +41,7 @@ from . import numpy, numpy_op, running, torchops
 # Functions without an effect, whose results are new, and have shapes and dtypes that do not depend on values. Beside these: ufuncs.
 FUNCTIONS = (
     "all any amax amin argmax argmin argsort around arange array average clip concatenate convolve copy cov cross cumprod cumsum "
-    "diff dot einsum eye full full_like hstack identity inner interp isclose kron linspace max mean median min "
+    "diff dot einsum empty empty_like eye full full_like hstack identity inner interp isclose kron linspace max mean median min "
     "nan_to_num nanmax nanmean nanmin nansum ones ones_like outer pad percentile prod ptp quantile repeat roll round sort stack std sum "
     "tensordot tile trace tri tril triu var vdot vstack where zeros zeros_like linalg.norm").split()
 _METHODS = ("all any argmax argmin argsort clip copy cumprod cumsum dot flatten max mean min prod repeat round std sum trace var").split()
@@ -114,6 +117,7 @@ _AS_TENSOR = _AsTensor()
 
 def tensor_of(tx: Any, array: ArrayVariable) -> TensorVariable:
     """The tensor in the graph on which the array stands."""
+    tx.state.graph.has_arrays = True
     if array.tensor is None:
         state, value = tx.state, _AS_TENSOR(array.value)
         if value is None or state.graph.body is not None or array.source is None:
@@ -139,8 +143,9 @@ def of_tensor(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variabl
     fake = obj.fake
     if args or kwargs or fake.requires_grad or type(fake) is not FakeTensor or fake.is_conj() or fake.is_neg():
         raise GraphBreak("tensor_item", "Tensor.numpy() of a tensor with a gradient or a pending operation, or with arguments")
-    if tx.state.graph.body is not None or obj.cls not in (torch.Tensor, torch.nn.Parameter):
-        raise GraphBreak("tensor_item", "Tensor.numpy() of a subclass, or in a function given to torch")
+    if tx.state.graph.body is not None or obj.cls not in (torch.Tensor, torch.nn.Parameter) or "data" in obj.attrs:
+        raise GraphBreak("tensor_item", "Tensor.numpy() of a subclass, of a tensor whose data was set, or in a function given to torch")
+    tx.state.graph.has_arrays = True
     _describe([obj])
     try:
         _dtype(fake.dtype)
@@ -246,6 +251,9 @@ class _Spelling:
             raise GraphBreak("numpy_call", f"a NumPy function of a {error}") from None
 
 
+_CPU = torch.device("cpu")
+
+
 def has_array(tracker: Any) -> bool:
     """Whether there is an array in the argument. ``tracker``: realized."""
     if isinstance(tracker, (ListVariable, TupleVariable)):
@@ -257,10 +265,13 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     """The NumPy function ``name``, as a node."""
     if tx.state.graph.body is not None:
         raise GraphBreak("numpy_call", f"numpy.{name}() in a function given to torch")
-    if "out" in kwargs:
-        return _call_into(tx, name, args, dict(kwargs))
+    place = _place_of_out(name)
+    if "out" in kwargs or place is not None and len(args) > place:
+        return _call_into(tx, name, args, dict(kwargs), place)
     spelling = _Spelling(tx)
     text = repr((name, [spelling.of(a) for a in args], {k: spelling.of(v) for k, v in kwargs.items()}))
+    if not spelling.tensors:  # AOTAutograd knows what is written to what has come of its own tensors alone
+        spelling.tensors.append(running.run_node(tx, "call_function", torch.empty, [constant(0)], {"device": constant(_CPU)}))  # type: ignore[arg-type]
     try:
         scalar, *_, dtype = numpy_op.inferred(text, _describe(spelling.tensors))
     except ValueError as error:
@@ -271,18 +282,49 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     return ArrayVariable(_dtype(dtype).type if scalar else _numpy().ndarray, made, fresh=not scalar)
 
 
-def _call_into(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
-    """The call with an array for its result, which is one that it would give by itself: then no loop, cast or shape is another."""
+_OUT_OF_C = {"dot": 2, "concatenate": 2}
+
+
+@functools.cache
+def _place_of_out(name: str) -> int | None:
+    """Which positional argument of a function is ``out``; None where it has none there."""
+    fn = numpy_op.FUNCTIONS[name]
+    if type(fn) is _numpy().ufunc:
+        return fn.nin
+    if not isinstance(getattr(fn, "__wrapped__", None), types.FunctionType):
+        return _OUT_OF_C.get(name)
+    names = [n for n, p in inspect.signature(fn).parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    return names.index("out") if "out" in names else None
+
+
+def _call_into(tx: Any, name: str, args: list, kwargs: dict, place: int | None) -> VariableTracker:
+    """The call with an array for its result: one that it would give by itself, so that no loop or shape is another.
+
+    A ufunc does not ask for the dtype of ``out``, and casts what it gives. A reduction computes in that dtype.
+    """
+    fn = numpy_op.FUNCTIONS[name]
+    casting = "no"
+    if place is not None and len(args) > place:
+        if "out" in kwargs or len(args) > place + 1:
+            raise GraphBreak("numpy_call", f"numpy.{name}() with arguments behind out")
+        kwargs["out"] = args[place]
+        args = args[:place]
     out = realize(kwargs.pop("out"), tx.state)
+    if type(fn) is _numpy().ufunc:
+        if type(out) is TupleVariable and len(out.items) == 1:
+            out = realize(out.items[0], tx.state)
+        casting = "same_kind" if fn.signature is None else "no"
+        if "casting" in kwargs and casting != "no":
+            casting = need_constant(realize(kwargs["casting"], tx.state), "casting")
     if out is NONE:
         return call(tx, name, args, kwargs)
     if not isinstance(out, ArrayVariable) or out.scalar or "where" in kwargs:
         raise GraphBreak("numpy_call", f"numpy.{name}() into something other than an array, or into parts of one")
     made: Any = call(tx, name, args, kwargs)
-    into = tensor_of(tx, out).fake
-    if made.scalar or made.tensor.fake.dtype != into.dtype or made.tensor.fake.shape != into.shape or not into.is_contiguous():
+    into, given = tensor_of(tx, out).fake, made.tensor.fake
+    if casting == "no" and given.dtype != into.dtype or given.shape != into.shape or not into.is_contiguous():
         raise GraphBreak("numpy_call", f"numpy.{name}() into an array of another dtype, shape or order than its result")
-    _write(tx, out, made, "no")
+    _write(tx, out, made, casting)
     return out
 
 
@@ -383,9 +425,28 @@ def _iterate(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableT
 
 
 def _astype(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableTracker:
-    if len(args) != 1 or kwargs:
-        raise GraphBreak("numpy_call", "ndarray.astype() with other arguments than a dtype")
-    return call(tx, "ndarray.astype", [obj, *args], {})
+    given = {**dict(zip(("dtype",), args, strict=False)), **kwargs}
+    copy = realize(given.pop("copy", constant(True)), tx.state)
+    known = len(args) + len(kwargs) == len(given) + ("copy" in kwargs) and "dtype" in given and not given.keys() - {"dtype", "casting"}
+    if not known or not isinstance(copy, ConstantVariable) or type(copy.value) is not bool:
+        raise GraphBreak("numpy_call", "ndarray.astype() with other arguments than a dtype, casting and copy")
+    dtype = given.pop("dtype")
+    if not copy.value and not obj.scalar and "casting" not in given and _is_dtype(tx, dtype, tensor_of(tx, obj).fake.dtype):
+        return obj
+    return call(tx, "ndarray.astype", [obj, dtype], given)
+
+
+def _is_dtype(tx: Any, tracker: VariableTracker, dtype: torch.dtype) -> bool:
+    try:
+        return _numpy().dtype(numpy.dtype_like(realize(tracker, tx.state))) == _dtype(dtype)
+    except TypeError:  # no dtype's name
+        return False
+
+
+def _fill(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) != 1 or kwargs or obj.scalar:
+        raise GraphBreak("numpy_call", "ndarray.fill() with other arguments than a number")
+    return _setitem(tx, obj, [constant(...), args[0]], {})
 
 
 def _sizes(tx: Any, args: list) -> list | None:
@@ -529,7 +590,7 @@ def _register() -> None:
         METHODS[ArrayVariable, f"__{name}__"] = _unary(name)
     for name in _METHODS:
         METHODS[ArrayVariable, name] = _own(name)
-    own = {"astype": _astype, "reshape": _reshape, "ravel": _ravel, "transpose": _transpose, "swapaxes": _swapaxes,
+    own = {"astype": _astype, "fill": _fill, "reshape": _reshape, "ravel": _ravel, "transpose": _transpose, "swapaxes": _swapaxes,
            "__getitem__": _getitem, "__setitem__": _setitem, "__iter__": _iterate, "__len__": _len}
     METHODS.update({(ArrayVariable, name): handler for name, handler in own.items()})
 

@@ -16,7 +16,7 @@ from ..interp.state import realize
 from ..model.dispatch import TENSOR, handles
 from ..model.value import FALSE, MISSING, ConstantVariable, ObjectVariable, TensorVariable, VariableTracker
 from ..semantics import making, members
-from . import literal, subclasses, torchops, wrappers
+from . import leaves, literal, subclasses, torchops, wrappers
 from .arguments import FunctionArguments, Recipe
 from .fake import FakeTensor
 from .running import run_node
@@ -76,6 +76,8 @@ def make_subclass(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     made = getattr(cls, "value", None)
     if getattr(made, "__torch_dispatch__", None) is not torch._C._disabled_torch_dispatch_impl:
         raise GraphBreak("input_subclass", f"a tensor made one of class {made}, which has a __torch_dispatch__")
+    if made is torch.nn.Parameter and isinstance(tensor, TensorVariable) and _is_plain(tx, tensor) and len(args) <= 3 and not kwargs:
+        return leaves.make_parameter(tx, tensor, requires_grad)
     known = isinstance(made, type) and issubclass(made, torch.Tensor) and made not in subclasses.PLAIN and _is_plain(tx, tensor)
     if not known or len(args) > 3 or kwargs.keys() - {"require_grad"} or not isinstance(requires_grad, ConstantVariable):
         raise GraphBreak("untraceable_call", "Tensor._make_subclass() of something other than a class and a plain tensor")

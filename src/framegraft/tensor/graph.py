@@ -52,6 +52,8 @@ class OutputGraph:
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []
         self.leaves: dict[int, Any] = {}  # id -> the fake of a leaf that is no operand in grad mode: leaves.py
+        self.rebound: list[Any] = []  # fakes of tensors from outside as they are once their data is set: rebound.py
+        self.has_arrays = False  # NumPy's arrays that may have a tensor's memory
         self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
@@ -219,6 +221,10 @@ class OutputGraph:
         """
         return bool(self._gained) and id(_base_of(fake)) in self._gained and _native.grad_is_late(fake)
 
+    def is_of_rebound(self, fake: Any) -> bool:
+        """Whether this is a view of a tensor whose data was set before: in the graph, it is a view of something else."""
+        return bool(self.rebound) and any(fake is not known and getattr(fake, "_base", None) is known for known in self.rebound)
+
     def is_changed(self, fake: Any) -> bool:
         """Whether the graph may have written to this input, or to what shares its memory, so far."""
         return self._touched([(f, version) for f, version in self._versions if f is fake])
@@ -297,6 +303,9 @@ class OutputGraph:
         if self.symbols is not None:
             self.symbols.write_out_fixed()
             self.symbols.drop_unused()
+        for node in reversed(list(self.graph.nodes) if self.rebound else ()):
+            if not node.users and node.meta.get("rebound"):  # nothing has asked for it since
+                self.graph.erase_node(node)
         for tracker in list(self.inputs):
             if not tracker.node.users:
                 self.graph.erase_node(tracker.node)

@@ -1,8 +1,10 @@
-"""Tensors made in the graph of which the program says that they require a gradient, while grad mode is off.
+"""Leaves that are made in the graph.
 
-Nothing that is computed from them in this mode requires one, so that the graph needs to know of no gradient: what leaves it gets its
-mark behind the graph. In grad mode such a tensor is no operand of a node; nor is a view of a parameter from outside that was made in
-no_grad mode.
+Of a parameter a node makes the program's own: compilers see it as an input, whose gradient goes where eager mode has it.
+
+Other tensors may be told to require a gradient while grad mode is off. Nothing that is computed from them in this mode requires one, so
+that the graph needs to know of no gradient: what leaves it gets its mark behind the graph. In grad mode such a tensor is no operand of a
+node; nor is a view of a parameter from outside that was made in no_grad mode.
 """
 
 from __future__ import annotations
@@ -12,8 +14,31 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from ..model.value import ConstantVariable, TensorVariable, constant
+from ..errors import GraphBreak
+from ..model.value import ConstantVariable, TensorVariable, VariableTracker, constant
 from .running import run_node
+
+
+def parameter(data: torch.Tensor, *, requires_grad: bool) -> torch.nn.Parameter:
+    """The node's function. Who traces through it would differentiate what becomes of the parameter, and give itself no gradient."""
+    if type(data) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, FakeTensor):
+        raise NotImplementedError("nn.Parameter made in a graph that a compiler traces: framegraft's own aot_eager and inductor know how")
+    return torch.nn.Parameter(data, requires_grad)
+
+
+def make_parameter(tx: Any, data: TensorVariable, requires_grad: VariableTracker) -> TensorVariable:
+    fake = data.fake
+    if type(fake) is not FakeTensor or tx.state.graph.body is not None or torch.is_inference_mode_enabled() or fake.is_inference():
+        raise GraphBreak("untraceable_call", "nn.Parameter() in inference mode, or in a function given to torch")
+    if tx.state.graph.levels or id(fake) in tx.state.graph.leaves or not _is_bool(requires_grad):
+        raise GraphBreak("untraceable_call", "nn.Parameter() in forward mode, or of a leaf that was made without grad mode")
+    made = run_node(tx, "call_function", parameter, [data], {"requires_grad": requires_grad})
+    assert isinstance(made, TensorVariable)
+    return made
+
+
+def _is_bool(tracker: VariableTracker) -> bool:
+    return isinstance(tracker, ConstantVariable) and type(tracker.value) is bool
 
 
 def may_become(tx: Any, obj: TensorVariable, args: list) -> bool:

@@ -192,7 +192,7 @@ def _folded(fn: Any, fold: Any = _fold) -> types.FunctionType:
 def _fold_dtypes(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if kwargs:
         raise GraphBreak("numpy_call", f"{fn.__name__}() with keywords")
-    values = [_dtype_like(realize(a, tx.state)) for a in args]
+    values = [dtype_like(realize(a, tx.state)) for a in args]
     try:
         made = fn(*values)
     except Exception as error:
@@ -205,14 +205,14 @@ def _limits(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     if kwargs or len(args) != 1:
         raise GraphBreak("numpy_call", f"numpy.{cls.__name__}() with other arguments than a dtype")
     try:
-        made = cls(_dtype_like(realize(args[0], tx.state)))
+        made = cls(dtype_like(realize(args[0], tx.state)))
     except ValueError as error:
         raise GraphBreak("numpy_call", f"numpy.{cls.__name__}(): {error}") from None
     tx.state.guards.made[id(made)] = made
     return wrap_pinned(tx, made)
 
 
-def _dtype_like(tracker: VariableTracker) -> Any:
+def dtype_like(tracker: VariableTracker) -> Any:
     """A dtype, or a class or name that stands for one."""
     if isinstance(tracker, DtypeVariable):
         return tracker.value
@@ -226,7 +226,7 @@ def _dtype_like(tracker: VariableTracker) -> Any:
 
 def _compared(fn: Any) -> types.FunctionType:
     def handler(tx: Any, obj: DtypeVariable, args: list, kwargs: dict) -> VariableTracker:
-        return constant(fn(obj.value, _dtype_like(realize(args[0], tx.state))))
+        return constant(fn(obj.value, dtype_like(realize(args[0], tx.state))))
 
     return handler
 

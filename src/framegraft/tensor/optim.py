@@ -35,7 +35,7 @@ def get_grad(tx: Any, obj: TensorVariable) -> VariableTracker:
         if obj.fake.requires_grad and not obj.fake.is_leaf:
             raise GraphBreak("autograd_in_trace", "Tensor.grad of a tensor that is no leaf")
         return NONE  # made in the trace, and backward() breaks the graph
-    if not obj.value.is_leaf or not obj.fake.is_leaf:  # the latter may have been written to with a gradient
+    if not _is_leaf(obj):  # it may have been written to with a gradient
         raise GraphBreak("autograd_in_trace", "Tensor.grad of a tensor that is no leaf")
     return LazyVariable(obj.value.grad, obj.source.child("GRAD", "grad"))
 
@@ -43,7 +43,7 @@ def get_grad(tx: Any, obj: TensorVariable) -> VariableTracker:
 def set_grad(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
     """``tensor.grad = value``, for values that eager mode takes (torch/csrc/autograd/python_variable.cpp, THPVariable_set_grad)."""
     value = realize(value, tx.state)
-    if obj.source is None or obj.value is None or not obj.value.is_leaf or not obj.fake.is_leaf:
+    if obj.source is None or obj.value is None or not _is_leaf(obj):
         raise GraphBreak("unsupported_mutation", "Tensor.grad set on a tensor made in the trace, or no leaf")
     if isinstance(value, TensorVariable):
         mine, theirs = obj.fake, value.fake
@@ -51,8 +51,14 @@ def set_grad(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
             raise GraphBreak("unsupported_mutation", "Tensor.grad set to a tensor that does not fit")
     elif not (isinstance(value, ConstantVariable) and value.value is None):
         raise GraphBreak("unsupported_mutation", f"Tensor.grad set to a {value.python_type().__name__}")
+    obj.attrs.pop("grad", None)  # it has to fit into what the data was set to before
     obj.attrs["grad"] = value
     tx.state.mark_mutated(obj)
+
+
+def _is_leaf(obj: TensorVariable) -> bool:
+    """Of one from outside. In the graph, what its data was set to is the result of a node."""
+    return obj.value.is_leaf and (obj.fake.is_leaf or "data" in obj.attrs)
 
 
 class NumberVariable(TensorVariable):

@@ -30,7 +30,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import making, members
-from . import indexing, numpy, subclasses, symbolic, whole, wrappers
+from . import indexing, kept, numpy, subclasses, symbolic, whole, wrappers
 from .fake import DATA_DEPENDENT, FakeTensor
 from .modes import note_modes
 from .watching import New, Watch
@@ -150,8 +150,9 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     blocks = state.blocks if state.blocks is not None and state.blocks.open and state.graph.symbols is None else None
     holders = wrappers.held(unwrap.by_fake.values()) if state.graph.mode.wrappers is not None else []
     watch = Watch(state.graph.mode, () if blocks is None else unwrap.by_fake.values())
+    rebound = state.graph.rebound and kept.among(state.graph.rebound, unwrap.by_fake)
     try:
-        result = whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
+        result = NotImplemented if rebound else whole.infer(state.graph.mode, target, fake_args, fake_kwargs)
         inferred = result is not NotImplemented
         if not inferred:
             before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
@@ -177,6 +178,10 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
         if metadata(tracker.fake) != old and not _may_change(state.graph, tracker, old):
             state.graph.graph.erase_node(node)
             raise GraphBreak("unsupported_mutation", f"{name} changes the metadata of an input")
+    if state.graph.rebound and (any(fake._version for fake in state.graph.rebound) or
+                                kept.keeps(result, rebound, unwrap.by_fake.values())):
+        state.graph.graph.erase_node(node)
+        raise GraphBreak("unsupported_mutation", f"{name} of a tensor whose data was set: it changes it, or autograd saves it")
     for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
         if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
             return given

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..errors import GraphBreak
+from ..model.dispatch import TENSOR
 from ..model.value import (
     NONE,
     ConstantVariable,
@@ -118,6 +119,21 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, NotImplementedError, AttributeError):
         return None  # eager words the error
     return _result(result, (fn, target, args))
+
+
+def assume_whole(tx: Any, fn: Any, args: list) -> None:
+    """A float that the data decides, and that is to become an int, is taken for one that has an int; the graph checks it."""
+    if fn not in _TO_INT or not args or type(args[0]) is not SymbolicVariable or args[0].cls is not float:
+        return
+    symbols = tx.state.graph.symbols
+    if not symbols.is_unbacked(args[0].value) or args[0].value.node.expr in symbols.whole:
+        return
+    for compare, bound in ((operator.gt, -_EXACT), (operator.lt, _EXACT)):
+        fits = compute(symbols, compare, [args[0], constant(bound)])
+        if fits is None or not TENSOR.assume(tx, fits, True):
+            return
+    tx.state.caught = True  # where a check fails, eager mode may go on
+    symbols.whole.add(args[0].value.node.expr)
 
 
 def _settled(tracker: VariableTracker) -> VariableTracker:

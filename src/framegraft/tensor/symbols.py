@@ -116,6 +116,7 @@ class Symbols:
         self.carried: set = set()  # floats that are inputs of the graph
         self.finite: dict[sympy.Symbol, str] = {}  # floats that have been compared -> the user's line
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
+        self.whole: set = set()  # floats that the data decides, and for which the graph checks that they have an int
         self._causes: dict[Any, str] = {}
         self._where = where
 
@@ -200,6 +201,8 @@ class Symbols:
         cls = CLASSES[type(result)]
         tracker = SymbolicVariable(result, cls, None, (fn, target, args))
         if self.is_unbacked(result):
+            if cls is int and any(type(a.value) is torch.SymFloat for a in args):
+                self._found(tracker)
             return tracker
         value = fn(*(self.hint(a) for a in args))
         if not fits(value) or type(value) is not cls:
@@ -211,6 +214,15 @@ class Symbols:
         self.derived[symbol] = tracker
         self._causes[symbol] = self._where()
         return tracker
+
+    def _found(self, tracker: SymbolicVariable) -> None:
+        """An int that is made of a float which the data decides gets a symbol, for what is computed with it."""
+        node = self.node(tracker)
+        tracker.value = self.env.create_unbacked_symint()
+        symbol = tracker.value.node.expr
+        self.env.pending_fresh_unbacked_symbols = [s for s in self.env.pending_fresh_unbacked_symbols if s != symbol]
+        node.meta["example_value"] = tracker.value
+        self.nodes[symbol] = node
 
     def compared(self, values: list, result: Any) -> None:
         """Floats have been compared: for ShapeEnv they are real numbers, equal to themselves and less than infinity. Guarded, and

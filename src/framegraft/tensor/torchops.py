@@ -169,7 +169,7 @@ class Tensors(TensorLayer):
         elif subclasses.may_be_set(tx, obj.cls, name) and not name.startswith("_dynamo"):
             obj.attrs[name] = value
             tx.state.mark_mutated(obj)
-        elif name != "data" or value is not obj:  # what is there already: Module.to() where nothing differs
+        else:
             raise GraphBreak("unsupported_mutation", f"setting an attribute of a tensor: {name}")
 
     def number(self, state: Any, value: Any, source: Any) -> VariableTracker | None:
@@ -183,6 +183,7 @@ class Tensors(TensorLayer):
     def symbolic(self, tx: Any, fn: Any, args: list) -> VariableTracker | None:
         if numpy.SCALARS and any(isinstance(a, ConstantVariable) and type(a.value) in numpy.SCALARS for a in args):
             return None
+        symbolic.assume_whole(tx, fn, args)
         return symbolic.compute(tx.state.graph.symbols, fn, args)
 
     def specialise(self, tracker: SymbolicVariable) -> VariableTracker:
@@ -341,6 +342,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (bool, int, float, complex):
         if fn in (int, float) and tx.state.graph.data_numbers and len(args) == 1:
             number = symbolic.read_number(tx, args[0], f"__{fn.__name__}__")
+            if number is None and fn is int and (number := symbolic.read_number(tx, args[0], "__float__")) is not None:
+                number = TENSOR.symbolic(tx, fn, [number])
             if number is not None:
                 return number
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
@@ -349,6 +352,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     if fn in (str, repr, format, divmod):
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
     name = getattr(fn, "__name__", "")
+    if name == "detach_" and fn is torch.detach_ and len(args) == 1 and not kwargs:
+        return METHODS[name](tx, args[0], [], {})
     if name in ("detach_", "set_", "resize_", "requires_grad_"):
         raise GraphBreak("unsupported_mutation", name)
     if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and isinstance(args[0], SymbolicVariable):
@@ -509,7 +514,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
         special.check(tx, obj, name)
         if name == "nbytes" and tx.state.graph.symbols is not None:  # torch's own refuses symbols
             return symbolic.wrap_value(obj.fake.numel() * obj.fake.itemsize)
-        value = getattr(obj.fake, name)
+        value = getattr(obj.value if name == "is_leaf" and "data" in obj.attrs else obj.fake, name)
         if obj.source is not None and name not in GUARDED_METADATA:
             if obj.value is not None and getattr(obj.value, name) != value:  # changed in the trace, or unknown to fake tensors
                 raise GraphBreak("unsupported_attribute", f"Tensor.{name}")
