@@ -30,7 +30,6 @@ from ..model.value import (
     constant,
 )
 from ..semantics import calls, containers, iteration, making
-from .symbolic import specialise
 
 
 class Body:
@@ -105,13 +104,13 @@ class Body:
 def as_structure(tx: Any, tracker: VariableTracker) -> Any:
     """Lists, tuples and dicts as they are, tensors as their trackers, constants as themselves; other trackers as they are.
 
-    Numbers that differ from call to call are constants here.
+    Numbers that differ from call to call are constants here (``Symbols.fixed``).
     """
     tracker = realize(tracker, tx.state)
     if isinstance(tracker, ConstantVariable):
         return tracker.value
     if isinstance(tracker, SymbolicVariable):
-        return specialise(tracker).value  # type: ignore[attr-defined]
+        return tx.state.graph.symbols.fixed(tracker)
     if isinstance(tracker, ListVariable) and tracker.pytype is list:
         return [as_structure(tx, i) for i in tracker.items]
     if type(tracker) is TupleVariable:

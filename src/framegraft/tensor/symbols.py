@@ -237,11 +237,17 @@ class Symbols:
 
         Numbers are computed in the outermost graph, and are inputs of those inside of it. Torch's operators hand no floats on to these.
         """
-        if self.graph.body is not None and tracker.cls is float:
-            return specialise(tracker).value  # type: ignore[attr-defined]
+        if tracker.cls is float and self.graph.body is not None:
+            return self.fixed(tracker)
         if not _is_there(tracker.node):
             tracker.node = self._make_node(tracker)
         return tracker.node
+
+    def fixed(self, tracker: SymbolicVariable) -> Any:
+        """The number as a constant, where no symbol can stand for it. Each value costs a capture then; a break costs none."""
+        if not self.graph.whole:
+            raise GraphBreak("untraceable_call", f"a {tracker.cls.__name__} that differs from call to call in the place of a constant")
+        return specialise(tracker).value  # type: ignore[attr-defined]
 
     def _make_node(self, tracker: SymbolicVariable) -> Any:
         if tracker.recipe is None:
