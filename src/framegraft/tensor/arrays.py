@@ -39,7 +39,7 @@ from . import numpy, numpy_op, running, torchops
 # Functions without an effect, whose results are new, and have shapes and dtypes that do not depend on values. Beside these: ufuncs.
 FUNCTIONS = (
     "all any amax amin argmax argmin argsort around arange array average clip concatenate convolve copy cov cross cumprod cumsum "
-    "diff dot einsum eye full full_like hstack identity inner interp isclose kron linspace max mean median min "
+    "diff dot einsum empty empty_like eye full full_like hstack identity inner interp isclose kron linspace max mean median min "
     "nan_to_num nanmax nanmean nanmin nansum ones ones_like outer pad percentile prod ptp quantile repeat roll round sort stack std sum "
     "tensordot tile trace tri tril triu var vdot vstack where zeros zeros_like linalg.norm").split()
 _METHODS = ("all any argmax argmin argsort clip copy cumprod cumsum dot flatten max mean min prod repeat round std sum trace var").split()
@@ -138,6 +138,11 @@ def wrap(state: Any, value: Any, source: Any) -> ArrayVariable:
 def of_tensor(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> VariableTracker:
     """``Tensor.numpy()``"""
     fake = obj.fake
+    if set(kwargs) == {"force"} and type(force := need_constant(kwargs["force"], "force")) is bool and fake.device.type == "cpu":
+        kwargs = {}
+        if force and fake.requires_grad:
+            obj = running.run_node(tx, "call_method", "detach", [obj], {})  # type: ignore[assignment]
+            fake = obj.fake
     if args or kwargs or fake.requires_grad or type(fake) is not FakeTensor or fake.is_conj() or fake.is_neg():
         raise GraphBreak("tensor_item", "Tensor.numpy() of a tensor with a gradient or a pending operation, or with arguments")
     if tx.state.graph.body is not None or obj.cls not in (torch.Tensor, torch.nn.Parameter):
@@ -263,6 +268,8 @@ def has_array(tracker: Any) -> bool:
 
 def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     """The NumPy function ``name``, as a node."""
+    if name == "array" and args and isinstance(args[0], TensorVariable):
+        args = [of_tensor(tx, args[0], [], {}), *args[1:]]  # what Tensor.__array__() gives
     if tx.state.graph.body is not None:
         raise GraphBreak("numpy_call", f"numpy.{name}() in a function given to torch")
     if "out" in kwargs:
@@ -532,6 +539,8 @@ def learn() -> None:
 
 
 def _asarray(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) == 1 and not kwargs and isinstance(args[0], TensorVariable):
+        return of_tensor(tx, args[0], [], {})
     if len(args) != 1 or kwargs or not isinstance(args[0], ArrayVariable) or args[0].scalar:
         raise GraphBreak("numpy_call", "numpy.asarray() of something other than an array")
     return args[0]
