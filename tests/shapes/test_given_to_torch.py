@@ -8,6 +8,7 @@ from torch._higher_order_ops import while_loop
 from torch._higher_order_ops.map import map as torch_map
 from torch._higher_order_ops.scan import scan
 from torch.func import functional_call, grad, jacfwd, jacrev, jvp, vjp, vmap
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 from torch.utils import _pytree as pytree
 
 import framegraft
@@ -98,6 +99,32 @@ def test_second_size_costs_one_capture_a_third_none(program, backend):
     assert graphs(program, backend=backend) == 2
     framegraft.reset()
     assert graphs(program, backend=backend, dynamic=True) == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_flex_attention(backend):
+    biases = torch.randn(2)
+
+    def attention(query, mask):
+        return flex_attention(query, query, query, score_mod=lambda score, b, h, i, j: score * biases[h] + (i - j), block_mask=mask)
+
+    counter = framegraft.testing.CompileCounterWithBackend(backend)
+    compiled = framegraft.compile(attention, backend=counter, fullgraph=True)
+    for n in (128, 256, 384, 130):
+        query = torch.randn(1, 2, n, 16)
+        mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, n, n, device="cpu")
+        torch.testing.assert_close(compiled(query, mask), attention(query, mask), rtol=1e-3, atol=1e-3)
+    assert counter.frame_count <= 4
+
+
+def test_numbers_in_flex_attention_are_refused():
+    def attention(query):
+        return flex_attention(query, query, query, score_mod=lambda score, b, h, i, j: score * query.shape[2])
+
+    compiled = framegraft.compile(attention, backend="eager", fullgraph=True)
+    compiled(torch.randn(1, 2, 8, 16))
+    with pytest.raises(framegraft.exc.Unsupported, match="differs from call to call"):
+        compiled(torch.randn(1, 2, 9, 16))
 
 
 def test_while_loop():

@@ -76,11 +76,11 @@ def attention(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 def _traced(tx: Any, fn: VariableTracker, args: tuple) -> subgraphs.Traced:
     with _SelectingByTensors():
-        subgraphs.without_symbols(tx.state.graph, _NAME)
         traced = subgraphs.trace(tx, _NAME, fn, args, {})
-        subgraphs.without_symbols(tx.state.graph, _NAME)  # it may be the first to look at a number that differs from call to call
     if len(traced.outputs) != 1:
         raise GraphBreak("untraceable_call", f"{_NAME} with a function that gives something other than a tensor")
+    if not all(isinstance(pair(node)[1], torch.Tensor) for node in traced.lifted):  # inductor's kernels take none, with block masks
+        raise GraphBreak("untraceable_call", f"{_NAME} with a function that uses a size or number that differs from call to call")
     return traced
 
 

@@ -192,11 +192,6 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any, given
     return Traced(body, leaves, pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, results))
 
 
-def without_symbols(graph: Any, name: str) -> None:
-    if graph.symbols is not None:
-        raise GraphBreak("untraceable_call", f"{name} in a graph with symbolic sizes or numbers")
-
-
 def versions(tx: Any) -> list[tuple[torch.Tensor, int]]:
     """Of the tensors that a function could change from within: all that were there before."""
     graph, body = tx.state.graph, tx.state.graph.body
