@@ -101,6 +101,15 @@ def test_second_size_costs_one_capture_a_third_none(program, backend):
     assert graphs(program, backend=backend, dynamic=True) == 1
 
 
+@pytest.mark.parametrize("program", [branches, scanned, mapped])
+def test_inductor(program):
+    compiled = framegraft.compile(program, backend="inductor")
+    for n in (4, 5, 7):
+        x = rows(n)[0].detach()
+        for got, expected in zip(pytree.tree_leaves(compiled(x)), pytree.tree_leaves(program(x)), strict=True):
+            torch.testing.assert_close(got, expected)
+
+
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 def test_flex_attention(backend):
     biases = torch.randn(2)

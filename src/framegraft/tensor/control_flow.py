@@ -135,6 +135,12 @@ def _slices(tx: Any, name: str, tracker: VariableTracker) -> tuple[Any, list[Ten
         return pytree.tree_map(lambda v: v.fake.detach()[0].requires_grad_(v.fake.requires_grad), structure), leaves
 
 
+def _sizes_known(tx: Any, name: str) -> None:
+    """Inductor fails on some of these loops where sizes are symbols, and not where they are run from Python."""
+    if tx.state.graph.symbols is not None and not tx.state.graph.whole:
+        raise GraphBreak("untraceable_call", f"{name} in a graph with symbolic sizes or numbers")
+
+
 def _stacked(outputs: Any, count: int) -> tuple:
     return tuple(out.new_empty((count, *out.shape)) for out in outputs)
 
@@ -153,7 +159,9 @@ def map_(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if len(args) < 2 or kwargs:
         raise GraphBreak("untraceable_call", "map with keywords")
     structure, leaves = _slices(tx, "map", args[1])
+    _sizes_known(tx, "map")
     body = subgraphs.trace(tx, "map", args[0], (structure, *args[2:]), {})
+    _sizes_known(tx, "map")
     spec = _flat_tensors("map", body)
     module = body.module()
     given = [tuple((t.node, t.fake) for t in leaves), tuple(pair(n) for n in body.lifted)]
@@ -190,7 +198,9 @@ def _scan_first(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if not carried or not all(isinstance(leaf, TensorVariable) for leaf in carried):
         raise GraphBreak("untraceable_call", "scan that begins with something other than tensors")
     start = pytree.tree_map(lambda v: v.fake, begin)
+    _sizes_known(tx, "scan")
     body = subgraphs.trace(tx, "scan", args[0], (start, structure), {})
+    _sizes_known(tx, "scan")
     spec = _flat_tensors("scan", body)
     if type(body.results) is not tuple or len(body.results) != 2:
         raise GraphBreak("untraceable_call", "scan with a function that returns something else than it asks for")
