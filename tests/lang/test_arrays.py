@@ -28,6 +28,22 @@ def test_there_and_back(x):
 
 
 @differential(one, graphs=1)
+def test_tensors_of_another_dtype(x):
+    a, b = np.ones((2, 3)) * 1.5, np.exp(x.numpy())
+    kept = torch.as_tensor(b, dtype=torch.float32)
+    return torch.tensor(a, dtype=torch.long), torch.as_tensor(a, dtype=torch.float32), kept, torch.tensor(b, dtype=None), b, kept.add_(1)
+
+
+@differential(lambda: (torch.arange(3.0), torch.ones(2, requires_grad=True)), graphs=1)
+def test_tensors_as_arrays(x, w):
+    shared, copied = np.asarray(x), np.array(x)
+    filled = np.empty((2,))
+    filled[:] = 3
+    y = x.add_(1)
+    return shared, copied, y, filled, np.array(x, dtype=np.float64), w.numpy(force=True) * 2, x.numpy(force=False), np.array(x > 1)
+
+
+@differential(one, graphs=1)
 def test_functions(x):
     a = x.numpy()
     return (np.sum(a, axis=(0, 1), keepdims=True), a.mean(axis=0), np.std(a, ddof=1), a.clip(1, 3), a.astype(np.int32), a.astype("float64"),

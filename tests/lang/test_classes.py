@@ -470,3 +470,18 @@ def test_modules_that_answer_for_themselves(x):
         told.append(str(error))
     del module.foo
     return y, told
+
+
+class Collected(list):
+    def methods(self):
+        append = super().append
+        append(3)
+        return append, super().__len__, super().__init__
+
+
+@differential(lambda: (torch.ones(2),), graphs=1)
+def test_methods_in_c_that_super_binds(x):
+    kept = Collected([1])
+    append, size, _ = kept.methods()
+    append(4)
+    return x + size(), kept.methods(), kept, type(append) is type([].append)

@@ -378,3 +378,8 @@ def test_losses_that_call_functions_or_look_at_values(a, b, c):
 @differential(lambda: (torch.arange(4.0), torch.arange(4.0) + 1, -torch.ones(4)))
 def test_variances_below_zero(a, b, c):
     return F.gaussian_nll_loss(a, b, c)
+
+
+@differential(lambda: (torch.arange(3.0),), graphs=1)
+def test_reversed_tensors(x):
+    return reversed(x), list(reversed(x[:2])), type(reversed(x)), reversed(x.sum())

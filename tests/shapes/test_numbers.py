@@ -170,3 +170,40 @@ def test_powers_of_a_number_that_the_trace_has_settled(settle):
     with framegraft.config.patch(raise_internal_errors=True):
         for n in (1, 2, 3, 2**40, -5, 2**41, 2**33):
             assert str(compiled(torch.ones(2), n)) == str(f(torch.ones(2), n))
+
+
+@pytest.mark.parametrize("make", [
+    lambda x, n: (torch.tensor([x.shape[0], n]), torch.tensor(x.shape), torch.as_tensor([[n], [n + 1]])),
+    lambda x, n: (torch.tensor([n, 1.5, True]), torch.tensor([x.shape[0] * 2.5, n / 4]), torch.tensor((n, 2), dtype=torch.float64)),
+    lambda x, n: (x.new_tensor([n, 2]), x.new_tensor(n), x.new_tensor([n], dtype=torch.int64), x.double().new_tensor(x.shape)),
+    lambda x, n: (torch.LongTensor([n, x.shape[0]]), torch.FloatTensor([[n]])),
+])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_tensors_of_numbers_that_differ(make, backend):
+    assert run(make, [(torch.randn(n), n) for n in (3, 4, 5, 9, 4)], backend=backend) == [1, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize("make", [
+    lambda x, n: torch.tensor([n, 300], dtype=torch.uint8), lambda x, n: torch.tensor([n / 2, 1], dtype=torch.int32),
+    lambda x, n: torch.tensor([[n], [n, 1]]), lambda x, n: torch.tensor([n, []]), lambda x, n: torch.tensor([x.shape[0] > 4, n]),
+    lambda x, n: x.new_tensor([n, "a"]), lambda x, n: torch.tensor([n, 1j]), lambda x, n: torch.tensor([x.shape[0] > 4]),
+])
+def test_other_tensors_of_numbers_that_differ(make):
+    compiled = framegraft.compile(make, backend="eager")
+    for n in (3, 4, 5, 9):
+        x = torch.randn(n)
+        try:
+            expected = make(x, n)
+        except (TypeError, ValueError, RuntimeError) as error:
+            with pytest.raises(type(error)):
+                compiled(x, n)
+        else:
+            assert torch.equal(compiled(x, n), expected) and compiled(x, n).dtype is expected.dtype
+
+
+def test_a_size_switches_the_grad_mode():
+    def f(x):
+        with torch.set_grad_enabled(x.shape[0] > 4):
+            return x * 2
+
+    assert run(f, [(torch.randn(n, requires_grad=True),) for n in (3, 4, 5, 9, 3)]) == [1, 2, 3, 3, 3]

@@ -247,10 +247,13 @@ def _cell(cg: Codegen, t: CellVariable) -> None:
 
 @builds(MethodVariable)
 def _method(cg: Codegen, t: MethodVariable) -> None:
-    cg.load_object(types.MethodType)
-    cg.load(t.func)
+    if t.in_c is not None:
+        cg.load_object(t.func.value.__get__)  # type: ignore[attr-defined]
+    else:
+        cg.load_object(types.MethodType)
+        cg.load(t.func)
     cg.load(t.obj)
-    cg.call(2)
+    cg.call(1 if t.in_c is not None else 2)
     cg.store_temp(t)
 
 

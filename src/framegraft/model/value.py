@@ -366,8 +366,16 @@ class MethodVariable(VariableTracker):
         self.obj = obj
         self.source = source
 
+    @property
+    def in_c(self) -> type | None:
+        """The type of a method that ``super()`` has bound to a function written in C; None for all others."""
+        return _BOUND_IN_C.get(type(getattr(self.func, "value", None)))
+
     def python_type(self) -> type:
-        return types.MethodType
+        return self.in_c or types.MethodType
+
+
+_BOUND_IN_C: dict[type, type] = {types.WrapperDescriptorType: types.MethodWrapperType, types.MethodDescriptorType: types.BuiltinMethodType}
 
 
 class BuiltinMethodVariable(VariableTracker):

@@ -176,6 +176,7 @@ class Conversion:
         policy.fix(self.fixed_floats)
         policy.specialize_int |= self.fixed_ints
         state = TraceState(OutputGraph(policy, config), config)
+        state.graph.whole = self.ctx.fullgraph
         state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
         state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where

@@ -329,7 +329,7 @@ def make_reversed(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTrack
         if isinstance(inner.value, range):
             return iteration.get_iter(tx, constant(inner.value[::-1]))
         return IteratorVariable([constant(v) for v in values], None, type(values))
-    if isinstance(inner, DequeVariable):
+    if isinstance(inner, (DequeVariable, TensorVariable)):
         return calls.call_method(tx, inner, "__reversed__", [], {})
     if not isinstance(inner, (ListVariable, TupleVariable)):
         raise GraphBreak("unsupported_iterator", f"reversed() of a {args[0].python_type().__name__}")

@@ -29,6 +29,7 @@ from ..model.value import (
     ObjectVariable,
     SizeVariable,
     SliceVariable,
+    SymbolicVariable,
     TensorVariable,
     TupleVariable,
     VariableTracker,
@@ -92,7 +93,7 @@ class ArrayVariable(ObjectVariable):
 
 def _like(fake: Any) -> Any:
     """An array of any contents that lies as the tensor does."""
-    return torch.empty_strided(tuple(fake.shape), tuple(fake.stride()), dtype=fake.dtype).numpy()
+    return torch.empty_strided(tuple(map(int, fake.shape)), tuple(map(int, fake.stride())), dtype=fake.dtype).numpy()
 
 
 def _dtype(dtype: torch.dtype) -> Any:
@@ -141,12 +142,17 @@ def wrap(state: Any, value: Any, source: Any) -> ArrayVariable:
 def of_tensor(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> VariableTracker:
     """``Tensor.numpy()``"""
     fake = obj.fake
+    if set(kwargs) == {"force"} and type(force := need_constant(kwargs["force"], "force")) is bool and fake.device.type == "cpu":
+        kwargs = {}
+        if force and fake.requires_grad:
+            obj = running.run_node(tx, "call_method", "detach", [obj], {})  # type: ignore[assignment]
+            fake = obj.fake
     if args or kwargs or fake.requires_grad or type(fake) is not FakeTensor or fake.is_conj() or fake.is_neg():
         raise GraphBreak("tensor_item", "Tensor.numpy() of a tensor with a gradient or a pending operation, or with arguments")
     if tx.state.graph.body is not None or obj.cls not in (torch.Tensor, torch.nn.Parameter) or "data" in obj.attrs:
         raise GraphBreak("tensor_item", "Tensor.numpy() of a subclass, of a tensor whose data was set, or in a function given to torch")
     tx.state.graph.has_arrays = True
-    _describe([obj])
+    _describe(tx, [obj])
     try:
         _dtype(fake.dtype)
     except TypeError:
@@ -212,7 +218,12 @@ def _numpy() -> Any:
     return sys.modules["numpy"]
 
 
-def _describe(tensors: list) -> tuple:
+def _describe(tx: Any, tensors: list) -> tuple:
+    """Sizes that differ from call to call are constants where a break is none the better."""
+    sizes = [n for t in tensors for n in (*t.fake.shape, *t.fake.stride())]
+    symbols = tx.state.graph.symbols
+    if any(type(n) is torch.SymInt and (not tx.state.graph.whole or symbols.is_unbacked(n)) for n in sizes):
+        raise GraphBreak("numpy_call", "an array whose sizes differ from call to call")
     try:
         return numpy_op.describe([t.fake for t in tensors])
     except ValueError as error:
@@ -228,6 +239,8 @@ class _Spelling:
 
     def of(self, tracker: VariableTracker) -> Any:
         tracker = realize(tracker, self.tx.state)
+        if isinstance(tracker, SymbolicVariable):
+            tracker = constant(self.tx.state.graph.symbols.fixed(tracker))
         if isinstance(tracker, ArrayVariable):
             tensor = tensor_of(self.tx, tracker)
             if all(tensor is not t for t in self.tensors):
@@ -263,6 +276,8 @@ def has_array(tracker: Any) -> bool:
 
 def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     """The NumPy function ``name``, as a node."""
+    if name == "array" and args and isinstance(args[0], TensorVariable):
+        args = [of_tensor(tx, args[0], [], {}), *args[1:]]  # what Tensor.__array__() gives
     if tx.state.graph.body is not None:
         raise GraphBreak("numpy_call", f"numpy.{name}() in a function given to torch")
     place = _place_of_out(name)
@@ -273,7 +288,7 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     if not spelling.tensors:  # AOTAutograd knows what is written to what has come of its own tensors alone
         spelling.tensors.append(running.run_node(tx, "call_function", torch.empty, [constant(0)], {"device": constant(_CPU)}))  # type: ignore[arg-type]
     try:
-        scalar, *_, dtype = numpy_op.inferred(text, _describe(spelling.tensors))
+        scalar, *_, dtype = numpy_op.inferred(text, _describe(tx, spelling.tensors))
     except ValueError as error:
         raise GraphBreak("numpy_call", f"numpy.{name}(): {error}") from None
     running.note_errors(tx.state, name, True)  # warnings may be errors
@@ -352,6 +367,7 @@ def _check_strides(made: TensorVariable, wanted: Any) -> None:
 
 def _operator(name: str, mirrored: bool) -> Any:
     def method(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableTracker:
+        args = [constant(tx.state.graph.symbols.fixed(a)) if type(a) is SymbolicVariable else a for a in args]
         if len(args) != 1 or kwargs or not isinstance(args[0], (ArrayVariable, ConstantVariable)):
             raise GraphBreak("numpy_call", f"numpy.{name} of {', '.join(a.python_type().__name__ for a in args)}")
         if isinstance(args[0], ConstantVariable) and type(args[0].value) not in (int, float, bool, *numpy.SCALARS):
@@ -453,7 +469,8 @@ def _sizes(tx: Any, args: list) -> list | None:
     """Sizes or dimensions, given one by one or in a tuple."""
     items = [realize(a, tx.state) for a in args]
     if len(items) == 1 and isinstance(items[0], (TupleVariable, ListVariable)):
-        items = [realize(i, tx.state) for i in items[0].items]
+        items = list(items[0].items)
+    items = [_known(tx, i) for i in items]
     if not all(isinstance(i, ConstantVariable) and type(i.value) is int for i in items):
         return None
     return items
@@ -478,7 +495,7 @@ def _transpose(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> Variabl
     dims = _sizes(tx, args) if args else [constant(d) for d in reversed(range(rank))]
     if kwargs or dims is None or len(dims) != rank:
         raise GraphBreak("numpy_call", "ndarray.transpose() with other arguments than all dimensions")
-    return _view(tx, obj, "permute", dims) if rank > 1 else _view(tx, obj, "view", [constant(n) for n in obj.tensor.fake.shape])  # type: ignore[union-attr]
+    return _view(tx, obj, "permute", dims) if rank > 1 else _view(tx, obj, "view", [constant(int(n)) for n in obj.tensor.fake.shape])  # type: ignore[union-attr]
 
 
 def _swapaxes(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableTracker:
@@ -488,7 +505,15 @@ def _swapaxes(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> Variable
 
 
 def _parts(tx: Any, key: VariableTracker) -> list:
-    return [realize(i, tx.state) for i in key.items] if isinstance(key, TupleVariable) else [key]
+    return [_known(tx, i) for i in (key.items if isinstance(key, TupleVariable) else [key])]
+
+
+def _known(tx: Any, part: VariableTracker) -> VariableTracker:
+    """A number or a slice without symbols, anything else as it is."""
+    part = realize(part, tx.state)
+    if isinstance(part, SliceVariable):
+        return SliceVariable([_known(tx, item) for item in part.items])
+    return constant(tx.state.graph.symbols.fixed(part)) if type(part) is SymbolicVariable else part
 
 
 def _part(tx: Any, obj: ArrayVariable, key: VariableTracker) -> TensorVariable:
@@ -527,7 +552,7 @@ def _len(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableTrack
     fake = tensor_of(tx, obj).fake
     if obj.scalar or not fake.dim():
         raise GraphBreak("raised_exception", "len() of an array without dimensions")
-    return constant(fake.shape[0])
+    return constant(int(fake.shape[0]))
 
 
 def attribute(tx: Any, obj: ArrayVariable, name: str) -> VariableTracker | None:
@@ -538,10 +563,11 @@ def attribute(tx: Any, obj: ArrayVariable, name: str) -> VariableTracker | None:
     if name == "T":
         return _transpose(tx, obj, [], {})
     if name == "shape":
-        return TupleVariable([constant(n) for n in fake.shape])
+        return TupleVariable([constant(int(n)) for n in fake.shape])
     if name == "dtype":
         return numpy.wrap_dtype(tx, _dtype(fake.dtype))
-    values = {"ndim": fake.dim(), "size": fake.numel(), "itemsize": fake.dtype.itemsize, "nbytes": fake.numel() * fake.dtype.itemsize}
+    size = int(fake.numel())
+    values = {"ndim": fake.dim(), "size": size, "itemsize": fake.dtype.itemsize, "nbytes": size * fake.dtype.itemsize}
     return constant(values[name])
 
 
@@ -574,6 +600,8 @@ def learn() -> None:
 
 
 def _asarray(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) == 1 and not kwargs and isinstance(args[0], TensorVariable):
+        return of_tensor(tx, args[0], [], {})
     if len(args) != 1 or kwargs or not isinstance(args[0], ArrayVariable) or args[0].scalar:
         raise GraphBreak("numpy_call", "numpy.asarray() of something other than an array")
     return args[0]

@@ -12,12 +12,12 @@ from torch.utils import _pytree as pytree
 
 from ..errors import GraphBreak
 from ..model.dispatch import handles
-from ..model.value import ConstantVariable, TensorVariable, VariableTracker, constant
+from ..model.value import ConstantVariable, SymbolicVariable, TensorVariable, VariableTracker, constant
 from ..polyfills import annotations
 from ..polyfills import higher_order as polyfills
 from ..semantics import calls
 from ..semantics.wrapping import wrap_pinned
-from . import flex, running, subgraphs
+from . import flex, running, subgraphs, symbolic
 from .higher_order import call_operator, known_in_capture, pair
 
 
@@ -52,7 +52,8 @@ def _flat_tensors(name: str, traced: subgraphs.Traced) -> Any:
     leaves, spec = pytree.tree_flatten(traced.results)
     if not leaves or not all(isinstance(leaf, torch.Tensor) for leaf in leaves):
         raise GraphBreak("untraceable_call", f"torch.{name} of functions that return something other than tensors")
-    inputs = {n.meta["example_value"].untyped_storage()._cdata for n in traced.body.graph.nodes if n.op == "placeholder"}
+    given = [n.meta["example_value"] for n in traced.body.graph.nodes if n.op == "placeholder"]
+    inputs = {value.untyped_storage()._cdata for value in given if isinstance(value, torch.Tensor)}
     outputs = [leaf.untyped_storage()._cdata for leaf in leaves]
     if len(set(outputs)) < len(outputs) or not inputs.isdisjoint(outputs):
         raise GraphBreak("untraceable_call", f"torch.{name} of functions whose results share memory")
@@ -63,19 +64,21 @@ def _flat_tensors(name: str, traced: subgraphs.Traced) -> Any:
 def cond(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     given = dict(zip(("pred", "true_fn", "false_fn", "operands"), args, strict=False)) | kwargs
     pred, operands = given["pred"], given.get("operands")
-    if isinstance(pred, ConstantVariable):
-        chosen = given["true_fn" if pred.value else "false_fn"]
+    if isinstance(pred, (ConstantVariable, SymbolicVariable)):
+        decided = symbolic.truth(pred) if isinstance(pred, SymbolicVariable) else pred.value
+        chosen = given["true_fn" if decided else "false_fn"]
         return calls.call(tx, chosen, [] if operands is None else _items(tx, operands), {})
     if not isinstance(pred, TensorVariable) or operands is None:
         raise GraphBreak("untraceable_call", "torch.cond without a tensor to decide, or without operands")
     structure, leaves = _operands(tx, "cond", operands)
-    branches = [subgraphs.trace(tx, "cond", given[name], tuple(structure), {}) for name in ("true_fn", "false_fn")]
+    nodes = [leaf.node for leaf in leaves]
+    branches = [subgraphs.trace(tx, "cond", given[name], tuple(structure), {}, nodes) for name in ("true_fn", "false_fn")]
     specs = [_flat_tensors("cond", t) for t in branches]
     if specs[0] != specs[1]:
         raise GraphBreak("untraceable_call", "torch.cond with branches that return different structures")
     lifted = _share(*branches)
     modules = [t.module() for t in branches]
-    given_tensors = [(t.node, t.fake) for t in leaves] + [pair(n) for n in lifted]
+    given_tensors = [pair(n) for n in (*branches[0].body.given, *lifted)]  # each once: the operator takes the same twice for aliases
     op = known_in_capture(torch.ops.higher_order.cond)
     results = _operator(tx, "cond", op, [(pred.node, pred.fake)], modules, [tuple(given_tensors)], op)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, specs[0]))
@@ -97,9 +100,9 @@ def while_loop(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     modules = [test.module(single=True), body.module()]
     carried = tuple((t.node, t.fake) for t in leaves)
     around = tuple(pair(n) for n in lifted)
-    if torch.is_grad_enabled() and any(fake.requires_grad for _, fake in (*carried, *around)):
+    if torch.is_grad_enabled() and any(getattr(fake, "requires_grad", False) for _, fake in (*carried, *around)):
         raise GraphBreak("untraceable_call", "torch.while_loop of tensors that require gradients")
-    if [running.metadata(t.fake) for t in leaves] != [running.metadata(t.fake) for t in body.outputs]:
+    if _differ(*([running.metadata(t.fake) for t in group] for group in (leaves, body.outputs))):
         raise GraphBreak("untraceable_call", "torch.while_loop whose tensors change their shapes")
     results = _operator(tx, "while_loop", torch.ops.higher_order.while_loop, [], modules, [carried, around], _as_carried)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, spec))
@@ -109,17 +112,33 @@ def _as_carried(test: Any, body: Any, carried: tuple, around: tuple) -> tuple:
     return tuple(t.clone() for t in carried)
 
 
+def _differ(one: list, other: list) -> bool:
+    """Whether sizes, or what else is known of tensors, differ in this call; guarded."""
+    try:
+        return one != other
+    except Exception as error:
+        if not symbolic.is_data_dependent(error):
+            raise
+        raise GraphBreak("data_dependent_branch", f"a size that the data decides: {symbolic.asked(error)}") from None
+
+
 def _slices(tx: Any, name: str, tracker: VariableTracker) -> tuple[Any, list[TensorVariable]]:
     """(the structure with the first slices of its tensors, as a function sees them; the trackers of its tensors)."""
     structure = subgraphs.as_structure(tx, tracker)
     leaves = pytree.tree_leaves(structure)
     if not leaves or not all(isinstance(leaf, TensorVariable) and leaf.fake.dim() for leaf in leaves):
         raise GraphBreak("untraceable_call", f"{name} over something other than tensors with dimensions")
-    lengths = {leaf.fake.shape[0] for leaf in leaves}
-    if len(lengths) > 1 or 0 in lengths:
+    lengths = [leaf.fake.shape[0] for leaf in leaves]
+    if _differ(lengths, [lengths[0]] * len(lengths)) or not _differ(lengths[:1], [0]):
         raise GraphBreak("untraceable_call", f"{name} over tensors without elements, or of different lengths")
     with tx.state.graph.propagating():
         return pytree.tree_map(lambda v: v.fake.detach()[0].requires_grad_(v.fake.requires_grad), structure), leaves
+
+
+def _sizes_known(tx: Any, name: str) -> None:
+    """Inductor fails on some of these loops where sizes are symbols, and not where they are run from Python."""
+    if tx.state.graph.symbols is not None and not tx.state.graph.whole:
+        raise GraphBreak("untraceable_call", f"{name} in a graph with symbolic sizes or numbers")
 
 
 def _stacked(outputs: Any, count: int) -> tuple:
@@ -140,7 +159,9 @@ def map_(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if len(args) < 2 or kwargs:
         raise GraphBreak("untraceable_call", "map with keywords")
     structure, leaves = _slices(tx, "map", args[1])
+    _sizes_known(tx, "map")
     body = subgraphs.trace(tx, "map", args[0], (structure, *args[2:]), {})
+    _sizes_known(tx, "map")
     spec = _flat_tensors("map", body)
     module = body.module()
     given = [tuple((t.node, t.fake) for t in leaves), tuple(pair(n) for n in body.lifted)]
@@ -177,12 +198,14 @@ def _scan_first(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if not carried or not all(isinstance(leaf, TensorVariable) for leaf in carried):
         raise GraphBreak("untraceable_call", "scan that begins with something other than tensors")
     start = pytree.tree_map(lambda v: v.fake, begin)
+    _sizes_known(tx, "scan")
     body = subgraphs.trace(tx, "scan", args[0], (start, structure), {})
+    _sizes_known(tx, "scan")
     spec = _flat_tensors("scan", body)
     if type(body.results) is not tuple or len(body.results) != 2:
         raise GraphBreak("untraceable_call", "scan with a function that returns something else than it asks for")
     made = pytree.tree_leaves(body.results[0])
-    if [(t.fake.shape, t.fake.dtype) for t in carried] != [(t.shape, t.dtype) for t in made]:
+    if _differ([(t.fake.shape, t.fake.dtype) for t in carried], [(t.shape, t.dtype) for t in made]):
         raise GraphBreak("untraceable_call", "scan whose tensors change their shapes")
     module = body.module()
     given = [tuple((t.node, t.fake) for t in group) for group in (carried, leaves)] + [tuple(pair(n) for n in body.lifted)]

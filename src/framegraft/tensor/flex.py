@@ -79,6 +79,8 @@ def _traced(tx: Any, fn: VariableTracker, args: tuple) -> subgraphs.Traced:
         traced = subgraphs.trace(tx, _NAME, fn, args, {})
     if len(traced.outputs) != 1:
         raise GraphBreak("untraceable_call", f"{_NAME} with a function that gives something other than a tensor")
+    if not all(isinstance(pair(node)[1], torch.Tensor) for node in traced.lifted):  # inductor's kernels take none, with block masks
+        raise GraphBreak("untraceable_call", f"{_NAME} with a function that uses a size or number that differs from call to call")
     return traced
 
 

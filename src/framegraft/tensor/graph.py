@@ -48,6 +48,7 @@ class OutputGraph:
         self.policy = policy
         self.config = config
         self.symbols: Any = None
+        self.whole = False  # the function must be one graph: what could be a break is better a constant
         self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []

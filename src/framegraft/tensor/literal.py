@@ -43,6 +43,38 @@ def of_list(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     return _stacked(tx, realize(args[0], tx.state), wanted)
 
 
+def of_numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | None:
+    """``torch.tensor([h, w])`` of numbers that differ from call to call; None where torch has to read them."""
+    named = {key: realize(value, tx.state) for key, value in kwargs.items()}
+    data, leaves = realize(args[0], tx.state), []
+    device = named.pop("device", constant(None))
+    if len(args) != 1 or named.keys() - {"dtype"} or not isinstance(device, ConstantVariable) or device.value not in (None, "cpu", _CPU):
+        return None
+    if torch.get_default_device() != _CPU or not _collect(tx, data, leaves) or len(leaves) > _MOST_NUMBERS or _shape_of(tx, data) is None:
+        return None
+    if not any(isinstance(leaf, SymbolicVariable) for leaf in leaves) or any(isinstance(leaf, TensorVariable) for leaf in leaves):
+        return None
+    dtype = named.get("dtype", constant(None))
+    if not isinstance(dtype, ConstantVariable):
+        return None
+    wanted = dtype.value or functools.reduce(torch.promote_types, map(_dtype_of, leaves))
+    if wanted not in (torch.int64, torch.float32, torch.float64) or not all(torch.can_cast(_dtype_of(leaf), wanted) for leaf in leaves):
+        return None
+    return _stacked(tx, data, wanted)
+
+
+_MOST_NUMBERS = 32  # each is an operation of the graph
+
+
+def _shape_of(tx: Any, tracker: Any) -> tuple | None:
+    """The shape of lists in lists; None where they differ in length."""
+    if not isinstance(tracker, (ListVariable, TupleVariable)):
+        return ()
+    shapes = {_shape_of(tx, realize(item, tx.state)) for item in tracker.items}
+    first = shapes.pop()
+    return None if shapes or first is None else (len(tracker.items), *first)
+
+
 def _collect(tx: Any, tracker: VariableTracker, leaves: list[Any]) -> bool:
     """Whether there are only numbers and tensors of one number each in the lists, which are put down."""
     if isinstance(tracker, (ListVariable, TupleVariable)) and tracker.items:
@@ -63,6 +95,8 @@ def _dtype_of(leaf: Any) -> torch.dtype:
 
 
 def _stacked(tx: Any, tracker: Any, dtype: torch.dtype) -> VariableTracker:
+    if isinstance(tracker, SymbolicVariable) and tracker.cls is not bool:
+        return torchops.call_torch(tx, torch.tensor, [tracker], {"dtype": constant(dtype)})
     tracker = specialised(tracker)
     if isinstance(tracker, TensorVariable):
         return run_node(tx, "call_method", "to", [tracker, constant(dtype)], {})
@@ -102,4 +136,5 @@ def _as_type(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variable
 
 CLASSES.update((cls, make) for cls in _OLDER.values())
 torchops.OF_LIST.append(of_list)
+torchops.OF_NUMBERS.append(of_numbers)
 torchops.AS_TYPE.append(_as_type)

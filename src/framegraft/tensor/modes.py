@@ -19,7 +19,7 @@ import torch.autograd.forward_ad as forward_ad
 
 from ..errors import GraphBreak
 from ..interp.unwind import is_covered
-from ..model.dispatch import handles
+from ..model.dispatch import handles, specialised
 from ..model.value import NONE, ConstantVariable, VariableTracker, constant
 from ..semantics.wrapping import wrap_pinned
 
@@ -263,6 +263,7 @@ def note_modes(state: Any) -> bool:
 
 
 def _plain(args: list, kwargs: dict, name: str) -> tuple:
+    args = [specialised(a) for a in args]
     if kwargs or not all(isinstance(a, ConstantVariable) for a in args):
         raise GraphBreak("untraceable_call", f"{name} of something other than constants")
     return tuple(a.value for a in args)

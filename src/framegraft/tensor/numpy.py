@@ -15,8 +15,8 @@ from ..model.source import pinned
 from ..model.value import (
     ChangingVariable,
     ConstantVariable,
+    ListVariable,
     ObjectVariable,
-    SizeVariable,
     SymbolicVariable,
     TupleVariable,
     VariableTracker,
@@ -152,8 +152,12 @@ def _plain(tx: Any, tracker: VariableTracker) -> Any:
     if isinstance(tracker, ConstantVariable) and (type(tracker.value) in (int, float, bool, type(None)) or type(tracker.value) in SCALARS
                                                   or isinstance(tracker.value, tuple)):
         return tracker.value
-    if isinstance(tracker, TupleVariable) and not isinstance(tracker, SizeVariable):
+    if isinstance(tracker, TupleVariable):
         return tuple(_plain(tx, item) for item in tracker.items)
+    if isinstance(tracker, ListVariable) and tracker.pytype is list:
+        return [_plain(tx, item) for item in tracker.items]
+    if type(tracker) is SymbolicVariable:
+        return tx.state.graph.symbols.fixed(tracker)
     raise GraphBreak("numpy_call", f"a NumPy function of a {tracker.python_type().__name__}")
 
 

@@ -118,9 +118,9 @@ def describe(tensors: Any) -> tuple:
     """What shape propagation goes by. ValueError for tensors that are no arrays, or large ones, or of unknown sizes."""
     found = []
     for t in tensors:
-        sizes, strides = tuple(t.shape), tuple(t.stride())
-        if t.device.type != "cpu" or t.layout is not torch.strided or any(type(n) is not int for n in (*sizes, *strides)):
-            raise ValueError("a tensor of symbolic sizes, or not in memory")
+        if t.device.type != "cpu" or t.layout is not torch.strided:
+            raise ValueError("a tensor that is not in memory")
+        sizes, strides = tuple(map(int, t.shape)), tuple(map(int, t.stride()))  # symbols are fixed by that
         if t.numel() > MOST_ELEMENTS:
             raise ValueError("a large array")
         found.append((sizes, strides, t.dtype))

@@ -73,6 +73,8 @@ class Unwrapper:
                 value = numpy.number_of(value, self.target)
             return value, value
         if isinstance(tracker, SymbolicVariable):
+            if tracker.cls is bool and not self.tx.state.graph.symbols.is_unbacked(tracker.value):
+                return (symbolic.specialise(tracker).value,) * 2  # type: ignore[attr-defined]
             node = self.tx.state.graph.symbols.node(tracker)
             return node, tracker.value if isinstance(node, torch.fx.Node) else node
         if isinstance(tracker, ObjectVariable) and type(tracker.value) is type and tracker.value in _DTYPES:

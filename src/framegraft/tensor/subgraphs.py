@@ -33,19 +33,34 @@ from ..semantics import calls, containers, iteration, making
 
 
 class Body:
-    """The graph of a function while it is traced; ``lifted`` are nodes of graphs around it, by which its last inputs are known."""
+    """The graph of a function while it is traced.
+
+    ``lifted`` are nodes of the graph around it, by which its last inputs are known; ``given`` those of its first ones, where the
+    function sees there the very tensors that it may find around itself.
+    """
 
     def __init__(self, parent: Any) -> None:
         self.parent = parent
         self.graph = torch.fx.Graph()
         self.modules: dict[str, torch.fx.GraphModule] = {}
         self.lifted: dict[torch.fx.Node, torch.fx.Node] = {}
+        self.given: dict[torch.fx.Node, TensorVariable] = {}
         self.count = 0
         self._last: torch.fx.Node | None = None
 
-    def input(self, value: torch.Tensor) -> TensorVariable:
-        node = self._placeholder(value)
-        return TensorVariable(node, value, torch.Tensor)
+    def input(self, value: torch.Tensor, known: torch.fx.Node | None = None) -> TensorVariable:
+        if known is not None:
+            known = self._around(known)
+            if known in self.given:
+                return self.given[known]
+        made = TensorVariable(self._placeholder(value), value, torch.Tensor)
+        if known is not None:
+            self.given[known] = made
+        return made
+
+    def _around(self, node: torch.fx.Node) -> torch.fx.Node:
+        """What stands for a node in the graph around this one."""
+        return node if self.parent is None else self.parent.own(node)
 
     def _placeholder(self, value: Any) -> torch.fx.Node:
         first = next(iter(self.graph.nodes), None)
@@ -64,6 +79,9 @@ class Body:
         """The node itself, or the input that stands for one of a graph around this one."""
         if node.graph is self.graph:
             return node
+        node = self._around(node)
+        if node in self.given:
+            return self.given[node].node
         found = self.lifted.get(node)
         if found is None:
             found = self.lifted[node] = self._placeholder(node.meta.get("example_value"))
@@ -84,12 +102,15 @@ class Body:
 
 
 def as_structure(tx: Any, tracker: VariableTracker) -> Any:
-    """Lists, tuples and dicts as they are, tensors as their trackers, constants as themselves; other trackers as they are."""
+    """Lists, tuples and dicts as they are, tensors as their trackers, constants as themselves; other trackers as they are.
+
+    Numbers that differ from call to call are constants here (``Symbols.fixed``).
+    """
     tracker = realize(tracker, tx.state)
     if isinstance(tracker, ConstantVariable):
         return tracker.value
     if isinstance(tracker, SymbolicVariable):
-        raise GraphBreak("untraceable_call", "a symbolic number among the arguments of a function that torch calls")
+        return tx.state.graph.symbols.fixed(tracker)
     if isinstance(tracker, ListVariable) and tracker.pytype is list:
         return [as_structure(tx, i) for i in tracker.items]
     if type(tracker) is TupleVariable:
@@ -141,22 +162,24 @@ def tensors_of(structure: Any) -> list:
     return [leaf for leaf in pytree.tree_leaves(structure) if isinstance(leaf, torch.Tensor)]
 
 
-def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Traced:
-    """Trace a call of ``fn`` with these structures, whose tensors are what torch would pass."""
+def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any, given: Iterable[torch.fx.Node] = ()) -> Traced:
+    """Trace a call of ``fn`` with these structures, whose tensors are what torch would pass.
+
+    ``given`` are the nodes of these tensors where torch passes the very tensors of the program.
+    """
     graph = tx.state.graph
-    _without_symbols(graph, name)
     if tx.state.overriding:
         raise GraphBreak("input_subclass", "a tensor with a __torch_function__ near a function that torch calls")
     body = Body(graph.body)
     graph.body = body
     try:
         with pure(tx.state, f"the function given to {name}"):
-            inside = pytree.tree_map(lambda v: body.input(v) if isinstance(v, torch.Tensor) else v, (args, kwargs))
-            given = [as_tracker(tx, a) for a in inside[0]]
+            nodes = iter(given)
+            inside = pytree.tree_map(lambda v: body.input(v, next(nodes, None)) if isinstance(v, torch.Tensor) else v, (args, kwargs))
+            positional = [as_tracker(tx, a) for a in inside[0]]
             named = {k: as_tracker(tx, v) for k, v in inside[1].items()}
             known = versions(tx)
-            results = as_structure(tx, calls.call(tx, fn, given, named))
-            _without_symbols(graph, name)  # the function may be the first to look at a number that differs from call to call
+            results = as_structure(tx, calls.call(tx, fn, positional, named))
             if any(value._version != version for value, version in known):
                 raise GraphBreak("unsupported_mutation", f"the function given to {name} changes a tensor that it did not make")
         leaves = [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, TensorVariable)]
@@ -167,11 +190,6 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any) -> Tr
     finally:
         graph.body = body.parent
     return Traced(body, leaves, pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, results))
-
-
-def _without_symbols(graph: Any, name: str) -> None:
-    if graph.symbols is not None:
-        raise GraphBreak("untraceable_call", f"{name} in a graph with symbolic sizes or numbers")
 
 
 def versions(tx: Any) -> list[tuple[torch.Tensor, int]]:

@@ -34,7 +34,7 @@ from ..model.value import ConstantVariable, SymbolicVariable
 from ..native.private import hints, note_unbacked_input, source_field
 from .expressions import NUMBER, SIZE, STRIDE, IsFinite, ShapeExpression, Slot, python_function
 from .policy import fits
-from .symbolic import CLASSES, raw_expression
+from .symbolic import CLASSES, raw_expression, specialise
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -245,16 +245,27 @@ class Symbols:
     # -- symbols in the graph
 
     def node(self, tracker: SymbolicVariable) -> Any:
-        """The node that computes a number; the number itself where it turned out to be fixed."""
+        """The node that computes a number; the number itself where it turned out to be fixed.
+
+        Numbers are computed in the outermost graph, and are inputs of those inside of it. Torch's operators hand no floats on to these.
+        """
+        if tracker.cls is float and self.graph.body is not None:
+            return self.fixed(tracker)
         if not _is_there(tracker.node):
             tracker.node = self._make_node(tracker)
         return tracker.node
+
+    def fixed(self, tracker: SymbolicVariable) -> Any:
+        """The number as a constant, where no symbol can stand for it. Each value costs a capture then; a break costs none."""
+        if not self.graph.whole:
+            raise GraphBreak("untraceable_call", f"a {tracker.cls.__name__} that differs from call to call in the place of a constant")
+        return specialise(tracker).value  # type: ignore[attr-defined]
 
     def _make_node(self, tracker: SymbolicVariable) -> Any:
         if tracker.recipe is None:
             return self.expression(raw_expression(tracker.value))
         _, target, args = tracker.recipe
-        return self._note(self.graph.graph.call_function(target, tuple(self.argument(a) for a in args)), tracker.value)
+        return self._note(self.graph.root.call_function(target, tuple(self.argument(a) for a in args)), tracker.value)
 
     def argument(self, tracker: Any) -> Any:
         return tracker.value if isinstance(tracker, ConstantVariable) else self.node(tracker)
@@ -276,18 +287,18 @@ class Symbols:
         elif isinstance(expr, sympy.Symbol):
             made = self._unbacked_node(expr) if expr in self.unbacked else self._input(expr)
         else:
-            tracer = GraphAppendingTracer(self.graph.graph)
-            before = set(self.graph.graph.nodes)
+            tracer = GraphAppendingTracer(self.graph.root)
+            before = set(self.graph.root.nodes)
             symbols = {s: torch.fx.Proxy(self.expression(s), tracer) for s in expr.free_symbols}
             made = sympy_interp(OptimizedPythonReferenceAnalysis, symbols, expr).node
-            self.made.extend(n for n in self.graph.graph.nodes if n not in before and n.op == "call_function")
+            self.made.extend(n for n in self.graph.root.nodes if n not in before and n.op == "call_function")
             made.meta["example_value"] = self.env.create_symintnode(expr, hint=None)
         self.nodes[expr] = made
         return made
 
     def _unbacked_node(self, symbol: Any) -> Any:
         tensor, dim = self.unbacked[symbol]
-        return self._note(self.graph.graph.call_method("size", (tensor, dim)), self.env.create_symintnode(symbol, hint=None))
+        return self._note(self.graph.root.call_method("size", (tensor, dim)), self.env.create_symintnode(symbol, hint=None))
 
     def _input(self, symbol: Any) -> Any:
         """A placeholder for a slot's number, and for a float the node that reads it from its tensor."""
@@ -297,7 +308,7 @@ class Symbols:
             self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
             node = self.graph.add_number(f"{symbol}_tensor", slot.source.child("PYCALL", as_tensor), as_tensor(float(hint)), item=value)
-            return self._note(self.graph.graph.call_method("item", (node,)), value)
+            return self._note(self.graph.root.call_method("item", (node,)), value)
         value = self.env.create_symintnode(symbol, hint=None if hint is None else int(hint))
         return self.graph.add_number(str(symbol), slot.leaf(), value)
 
@@ -370,6 +381,8 @@ class Symbols:
         bindings = compute_unbacked_bindings(self.env, result) if self.env.pending_fresh_unbacked_symbols else None
         if not bindings:
             return False
+        if self.graph.body is not None:
+            raise GraphBreak("tensor_item", "a number or size that the data decides in a function that torch calls")
         node.meta["unbacked_bindings"] = bindings
         if isinstance(result, SYMBOLIC):
             for symbol in bindings:
@@ -377,6 +390,8 @@ class Symbols:
         return True
 
     def bind_sizes(self, node: Any, tensor: torch.Tensor) -> None:
+        if self.graph.body is not None:
+            return  # what it has from around it is bound
         for dim, size in enumerate(tensor.shape):
             if isinstance(size, torch.SymInt) and isinstance(size.node.expr, sympy.Symbol) and size.node.expr not in self.slots:
                 self.unbacked.setdefault(size.node.expr, (node, dim))

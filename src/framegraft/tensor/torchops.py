@@ -13,7 +13,7 @@ from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _native
 from ..errors import GraphBreak, NotYet, UserRaise
-from ..interp.state import constant_value, realize, user_error
+from ..interp.state import constant_value, need_constant, realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, handles
 from ..model.guards import Condition
 from ..model.source import name_of
@@ -356,12 +356,14 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         return METHODS[name](tx, args[0], [], {})
     if name in ("detach_", "set_", "resize_", "requires_grad_"):
         raise GraphBreak("unsupported_mutation", name)
-    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and isinstance(args[0], SymbolicVariable):
-        filled = _filled(tx, args[0], kwargs)
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1:
+        filled = _of_numbers(tx, fn, args, kwargs)
         if filled is not None:
             return filled
-    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and type(args[0]) in AS_TENSOR:
-        return AS_TENSOR[type(args[0])](tx, fn, args[0])
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and kwargs.keys() <= {"dtype"} and type(args[0]) in AS_TENSOR:
+        made = AS_TENSOR[type(args[0])](tx, fn, args[0])
+        dtype = need_constant(kwargs["dtype"], "a dtype") if kwargs else None
+        return made if dtype is None else run_node(tx, "call_method", "to", [made, constant(dtype)], {})
     if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and isinstance(args[0], ConstantVariable):
         dtype = _NUMPY_DTYPES.get(args[0].python_type().__name__) if args[0].python_type() in numpy.SCALARS else None
         if dtype is not None:
@@ -378,7 +380,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
 _NUMPY_DTYPES = {name: getattr(torch, name) for name in ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")}
 _NUMPY_DTYPES |= dict.fromkeys(("bool_", "bool"), torch.bool)
 
-OF_LIST: list[Any] = []  # (tx, fn, args, kwargs) -> torch.tensor() of a list with tensors; this and the next set by literal.py
+OF_LIST: list[Any] = []  # (tx, fn, args, kwargs) -> torch.tensor() of a list with tensors; this and the next two set by literal.py
+OF_NUMBERS: list[Any] = []  # (tx, fn, args, kwargs) -> the same of a list with symbolic numbers, or None
 AS_TYPE: list[Any] = []  # (tx, tensor, args, kwargs) -> what Tensor.type() gives, or None
 
 
@@ -391,6 +394,13 @@ def call_scripted(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker
     scripted.__name__ = scripted.__qualname__ = f"scripted_{fn.name}"  # as FX prints it
     note_errors(tx.state, fn.name, True)
     return run_node(tx, "call_function", scripted, args, kwargs)
+
+
+def _of_numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | None:
+    """A tensor of symbolic numbers, which torch's constructors would read; None for anything else."""
+    if tx.state.graph.symbols is None:
+        return None
+    return _filled(tx, args[0], kwargs) if isinstance(args[0], SymbolicVariable) else OF_NUMBERS[0](tx, fn, args, kwargs)
 
 
 def _filled(tx: Any, number: SymbolicVariable, kwargs: dict) -> VariableTracker | None:
@@ -468,6 +478,10 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
         return constant(obj.fake.type())
     if name == "new_tensor" and any(_has_tensor(tx, a) for a in args) or name == "type" and not args:
         raise GraphBreak("untraceable_call", f"Tensor.{name}()")
+    if name == "new_tensor" and len(args) == 1 and type(obj.fake) is FakeTensor and obj.fake.device.type == "cpu":
+        filled = _of_numbers(tx, torch.tensor, args, {"dtype": constant(obj.fake.dtype), "device": constant(obj.fake.device), **kwargs})
+        if filled is not None:
+            return filled
     if name == "__setitem__":
         run_node(tx, "call_function", operator.setitem, [obj, *args], kwargs)
         return NONE
