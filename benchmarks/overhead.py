@@ -116,6 +116,7 @@ def main() -> None:
         "toy function with a break": (lambda: (programs.fresh(programs.toy_with_break), (x, y.abs()), {}), 50),
         "break three calls down": (lambda: (programs.fresh(programs.deep_break), (x, y.abs()), {}), 50),
         "64-Linear MLP": (programs.mlp, 5),
+        "64 Linear, wrapper subclasses as weights": (programs.wrapped, 5),
         "100 arguments in a dict and a list": (hundred, 5),
     }
     if programs.HAVE_TRANSFORMERS:

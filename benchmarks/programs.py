@@ -162,6 +162,17 @@ def mlp(layers: int = 64) -> Program:
     return stack(lambda: nn.Linear(8, 8), layers), (torch.randn(1, 8),), {}
 
 
+def wrapped(layers: int = 64) -> Program:
+    """Weights that hold two tensors each, as quantized ones do."""
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    model, inputs, named = mlp(layers)
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            layer.weight = nn.Parameter(TwoTensor(layer.weight.detach().clone(), layer.weight.detach().clone()))
+    return model, inputs, named
+
+
 def mlp_transformer(blocks: int = 24) -> Program:
     return stack(MLPBlock, blocks), (torch.randn(4, 16, 32),), {}
 
