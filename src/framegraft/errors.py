@@ -7,7 +7,7 @@ meant for users' errors cannot catch one by accident.
 from __future__ import annotations
 
 import linecache
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from .reasons import reason as look_up_reason
@@ -36,6 +36,16 @@ class ConfigError(FramegraftError):
 
 class InvalidBackend(FramegraftError):
     """No backend of that name is registered, or the given object is no compiler."""
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it came of."""
+    seen: set[int] = set()
+    at: BaseException | None = error
+    while at is not None and id(at) not in seen:
+        seen.add(id(at))
+        yield at
+        at = at.__cause__ or at.__context__
 
 
 class BackendCompilerFailed(FramegraftError):

@@ -25,7 +25,7 @@ from ..emit.interrupted import Interrupted
 from ..emit.output import Segment
 from ..emit.resume import breaks_again
 from ..emit.step import Caller, Step
-from ..errors import BackendCompilerFailed, Covered, FrameChanged, GraphBreak, NotYet, Restart, Unsupported, UserRaise
+from ..errors import BackendCompilerFailed, Covered, FrameChanged, GraphBreak, NotYet, Restart, Unsupported, UserRaise, causes
 from ..interp import frame as frames
 from ..interp.state import TraceState, recursion_room
 from ..interp.unwind import is_covered
@@ -35,7 +35,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import tensor_spec
 from ..semantics import inlining
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import arrays, control_flow, devices, distributed_tensors, modules, subclasses
+from ..tensor import arrays, control_flow, devices, distributed_tensors, leaves, modules, subclasses
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, autocast_nesting, leave_autocast, leave_levels
@@ -74,6 +74,7 @@ class Conversion:
         self.collector = Waiting()
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
+        self.makes_parameters = True
         self.fixed_floats: set[Source] = set()
         self.fixed_ints = False  # a guard's whole numbers do not fit 64 bits: ints are constants of this capture
         self.changed = ""  # what an attempt had seen, and something changed
@@ -95,6 +96,9 @@ class Conversion:
                     made = self._attempt()
             except FloatsRefused as refused:
                 self._spare_compiler(refused)
+                made = AGAIN
+            except ParametersRefused:
+                self.makes_parameters = False
                 made = AGAIN
             except FrameChanged as changed:
                 self._note_change(changed)
@@ -177,6 +181,7 @@ class Conversion:
         policy.specialize_int |= self.fixed_ints
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.whole = self.ctx.fullgraph
+        state.graph.makes_parameters = self.makes_parameters
         state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
         state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where
@@ -364,6 +369,8 @@ class Conversion:
                     compiled = call_backend(self.ctx.compiler, module, values)
             self._note_fixed_floats(graph, known)
         except BackendCompilerFailed as failed:
+            if self.makes_parameters and any(isinstance(error, leaves.Traced) for error in causes(failed)):
+                raise ParametersRefused from failed
             if graph.symbols is None or not has_float_symbols(module):
                 raise
             raise FloatsRefused(graph.symbols.inputs_of(refused_floats(failed.__cause__)), failed) from failed
@@ -502,6 +509,10 @@ class Conversion:
 
 
 AGAIN: Any = object()
+
+
+class ParametersRefused(Exception):
+    """A compiler cannot have parameters made in a graph."""
 
 
 class FloatsRefused(Exception):

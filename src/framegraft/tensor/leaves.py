@@ -19,15 +19,21 @@ from ..model.value import ConstantVariable, TensorVariable, VariableTracker, con
 from .running import run_node
 
 
+class Traced(NotImplementedError):
+    """A compiler traces through a graph in which a parameter is made."""
+
+
 def parameter(data: torch.Tensor, *, requires_grad: bool) -> torch.nn.Parameter:
     """The node's function. Who traces through it would differentiate what becomes of the parameter, and give itself no gradient."""
     if type(data) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, FakeTensor):
-        raise NotImplementedError("nn.Parameter made in a graph that a compiler traces: framegraft's own aot_eager and inductor know how")
+        raise Traced("nn.Parameter made in a graph that a compiler traces: framegraft's own aot_eager and inductor know how")
     return torch.nn.Parameter(data, requires_grad)
 
 
 def make_parameter(tx: Any, data: TensorVariable, requires_grad: VariableTracker) -> TensorVariable:
     fake = data.fake
+    if not tx.state.graph.makes_parameters:
+        raise GraphBreak("untraceable_call", "nn.Parameter(), for a compiler that traces through it")
     if type(fake) is not FakeTensor or tx.state.graph.body is not None or torch.is_inference_mode_enabled() or fake.is_inference():
         raise GraphBreak("untraceable_call", "nn.Parameter() in inference mode, or in a function given to torch")
     if tx.state.graph.levels or id(fake) in tx.state.graph.leaves or not _is_bool(requires_grad):
