@@ -362,3 +362,35 @@ def test_distributed_tensors(mesh, backend):
         (found, *plain), (expected, *others) = compiled(*args), f(*args)
         assert type(found) is type(expected) and found.placements == expected.placements
         assert torch.equal(found.to_local(), expected.to_local()) and parts(plain) == parts(others)
+
+
+@BACKENDS
+def test_tensor_parallel(mesh, backend):
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module  # noqa: PLC0415
+
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 8))
+        parallelize_module(model, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
+        run = framegraft.compile(model, backend=backend, fullgraph=True) if compiled else model
+        for rows in (2, 3):
+            loss = run(torch.arange(8.0 * rows).view(rows, 8)).sum()
+            loss.backward()
+        found.append((loss, *(p.grad.to_local() for p in model.parameters())))
+    assert all(type(a) is type(b) and torch.equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_slots_and_placements(mesh):
+    from torch.distributed.tensor import Replicate, Shard, distribute_tensor  # noqa: PLC0415
+
+    def f(x, placements):
+        y = (x + 1).redistribute(placements=placements)
+        same = x._local_tensor is x._local_tensor, x.placements == y.placements, y.placements == (Shard(1),), x.device_mesh is mesh
+        return y._local_tensor * 2, same, y.placements, placements[0].is_shard()
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    for placement in (Replicate(), Shard(1), Shard(0), Shard(1)):
+        x = distribute_tensor(torch.ones(4, 4), mesh, [Shard(0)])
+        (found, *told), (expected, *wanted) = compiled(x, [placement]), f(x, [placement])
+        assert torch.equal(found, expected) and told == wanted

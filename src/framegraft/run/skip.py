@@ -47,7 +47,8 @@ _INLINE = tuple(
               "_functorch/functional_call.py", "testing/_internal/", "utils/data/_utils/collate.py",
               "_higher_order_ops/associative_scan.py", "torch_version.py",
               "ao/quantization/fx/_decomposed.py", "_vendor/packaging/", "return_types.py", "_prims_common/", "_library/custom_ops.py",
-              "distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "distributed/utils.py")
+              "distributed/algorithms/_checkpoint/checkpoint_wrapper.py", "distributed/utils.py",
+              "distributed/tensor/_api.py", "distributed/tensor/_dtensor_spec.py", "distributed/tensor/parallel/")
     for root in _TORCH
 )
 _INLINE_STDLIB = tuple(

@@ -137,7 +137,8 @@ class _WrapperArguments(FunctionArguments):
     """Objects from outside are handed over themselves, which is guarded: the new tensor keeps them."""
 
     def is_made(self, tracker: VariableTracker) -> bool:
-        return _is_object(realize(tracker, self.tx.state)) or super().is_made(tracker)
+        tracker = realize(tracker, self.tx.state)
+        return _is_object(tracker) or _is_value(tracker) or super().is_made(tracker)
 
     def recipe(self, tracker: VariableTracker) -> Recipe:
         tracker = realize(tracker, self.tx.state)
@@ -149,6 +150,10 @@ class _WrapperArguments(FunctionArguments):
         self.tx.state.guards.pin(tracker.source, value)
         self.tx.state.graph.mode.wrappers[id(value)] = tracker
         return lambda values, made: value
+
+
+def _is_value(tracker: VariableTracker) -> bool:
+    return isinstance(tracker, ConstantVariable) and type(tracker.value) in torchops.VALUES
 
 
 def _is_object(tracker: VariableTracker) -> bool:

@@ -6,9 +6,10 @@ import sys
 from typing import Any
 
 from ..errors import GraphBreak
-from ..model.dispatch import CLASSES, HANDLERS, constructs, handles
-from ..model.source import pinned
-from ..model.value import ConstantVariable, ObjectVariable, VariableTracker
+from ..model.dispatch import HANDLERS, constructs, handles
+from ..model.value import ConstantVariable, VariableTracker
+from ..semantics import folding
+from . import torchops
 from .conversions import call_whole
 
 _METHODS = ("from_local", "to_local", "redistribute", "full_tensor")
@@ -22,7 +23,9 @@ def register_late() -> None:
         return
     for name in _METHODS:
         _as_node(getattr(module.DTensor, name))
-    constructs(*(getattr(module, name) for name in _PLACEMENTS if getattr(module, name) not in CLASSES))(_placement)
+    placements = [getattr(module, name) for name in _PLACEMENTS]
+    torchops.VALUES.update(placements)  # made in C++: nobody can change one
+    constructs(*placements)(_placement)
 
 
 def _as_node(method: Any) -> None:
@@ -32,12 +35,6 @@ def _as_node(method: Any) -> None:
 
 
 def _placement(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    """One object for all calls: nobody can change it."""
     if not all(isinstance(a, ConstantVariable) for a in (*args, *kwargs.values())):
         raise GraphBreak("untraceable_call", f"{cls.__name__} of what is no constant")
-    try:
-        made = cls(*(a.value for a in args), **{name: a.value for name, a in kwargs.items()})
-    except TypeError:
-        raise GraphBreak("raised_exception", f"{cls.__name__} of other arguments") from None
-    tx.state.keep_alive.append(made)
-    return ObjectVariable(made, cls, pinned(made))
+    return folding.fold(cls, args, {name: a.value for name, a in kwargs.items()})

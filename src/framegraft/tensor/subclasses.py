@@ -100,6 +100,10 @@ def own_attribute(tx: Any, obj: TensorVariable, name: str, on_class: Any) -> Var
     """What a class of the program's own defines under a name that Tensor does not have; None for other names."""
     if obj.cls in PLAIN or name in NAMES and not (wrappers.is_own(obj.cls, on_class, name) or wrappers.hides(obj, name)):
         return None
+    if wrappers.is_slot(obj.cls, on_class):
+        if obj.value is not None and obj.source is not None:
+            return LazyVariable(getattr(obj.value, name), obj.source.child("ATTR", name))
+        return wrappers.attribute(tx, obj, name)
     found = None if lookup.is_data(tx, type(on_class)) else instance_attribute(tx, obj, name)
     return found or instances.bind(tx, on_class, obj, obj.cls, name)
 

@@ -43,6 +43,7 @@ from .strides import tensor_of_strides
 
 _C: Any = torch._C  # its stubs lack the private modules
 CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.finfo, torch.iinfo, _C._SDPBackend)
+VALUES: set[type] = set()  # classes of others that are known by their value; filled by files that build on this one
 _GRAPH_MODULES = ("torch.nn.functional", "torch.functional", "torch._C._nn", "torch.linalg", "torch.fft", "torch.special",
                   "torch._C._linalg", "torch._C._fft", "torch._C._special", "torch._C._VariableFunctions")
 METADATA_CHANGING = frozenset(("resize_", "resize_as_", "set_", "unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_",
@@ -100,7 +101,7 @@ class Tensors(TensorLayer):
         return cls in (torch.dtype, torch.layout, torch.memory_format)
 
     def is_constant_type(self, cls: type) -> bool:
-        return cls in CONSTANTS or cls in numpy.SCALARS
+        return cls in CONSTANTS or cls in numpy.SCALARS or cls in VALUES
 
     def kind(self, fn: Any) -> str:
         """How a callable is treated: 'graph', 'factory', or '' (not this layer's)."""
@@ -253,7 +254,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
     if cls in (torch.dtype, torch.layout, torch.memory_format):
         state.guards.add(source, "ID", value)
         return constant(value)
-    if cls in (torch.device, _C._SDPBackend):
+    if cls in (torch.device, _C._SDPBackend) or cls in VALUES:
         state.guards.add(source, "EQ", value)
         return constant(value)
     if cls in (torch.finfo, torch.iinfo):

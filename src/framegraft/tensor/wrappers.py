@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,8 +19,8 @@ import torch
 from .. import _native
 from ..errors import GraphBreak, Restart
 from ..model.guards import Condition
-from ..model.source import Source
-from ..model.value import MISSING, LazyVariable, TensorVariable, VariableTracker, constant
+from ..model.source import Source, pinned
+from ..model.value import MISSING, LazyVariable, ObjectVariable, TensorVariable, VariableTracker, constant
 from ..semantics import lookup
 from ..semantics.wrapping import CONSTANT_TYPES
 from .fake import FakeTensor, to_fake
@@ -168,8 +169,8 @@ def prepare(state: Any, value: Any, source: Source, whole: Any, place: Any, guar
     expect(state)
     extents = Extents(whole, _guard(state, value, source, place, guard))
     fake = twin(state.graph.mode, value, extents)
-    for name, held in value.__dict__.items():  # what operations may hand on
-        of_twin = fake.__dict__.get(name)
+    for name, held in (value.__dict__ | flatten(value)[0]).items():  # what operations may hand on
+        of_twin = _held(fake, name)
         is_part = isinstance(held, torch.Tensor) and isinstance(of_twin, torch.Tensor)
         if is_part or type(held) not in CONSTANT_TYPES and of_twin is held:
             state.graph.mode.wrappers[id(of_twin)] = LazyVariable(held, place(value, source, name))
@@ -283,9 +284,9 @@ READ: list[Any] = []  # (tx, wrapper, name) -> what a node that reads a tensor i
 
 def attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTracker | None:
     """An attribute of a wrapper that the trace has made: a tensor inside, or a constant; None where it has none."""
-    if name not in getattr(obj.fake, "__dict__", ()):
+    value = _held(obj.fake, name)
+    if value is MISSING:
         return None
-    value = obj.fake.__dict__[name]
     known = tx.state.graph.mode.wrappers
     if isinstance(value, torch.Tensor) and id(value) not in known:
         known[id(value)] = READ[0](tx, obj, name)
@@ -293,7 +294,21 @@ def attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTracker | None
         return known[id(value)]
     if type(value) in CONSTANT_TYPES or isinstance(value, (torch.dtype, torch.device, torch.Size)):
         return constant(value)
+    if type(value).__module__.startswith("torch.distributed."):  # a description of the twin, which describes the tensor, too
+        return known.setdefault(id(value), ObjectVariable(value, type(value), pinned(value)))
     raise GraphBreak("unsupported_attribute", f"{obj.cls.__name__}.{name}, a {type(value).__name__}")
+
+
+def is_slot(cls: type, on_class: Any) -> bool:
+    """Whether an attribute of a wrapper lies in a slot of its class."""
+    return type(on_class) is types.MemberDescriptorType and is_wrapper(cls)
+
+
+def _held(tensor: Any, name: str) -> Any:
+    if name in getattr(tensor, "__dict__", ()):
+        return tensor.__dict__[name]
+    slot = lookup.peek(type(tensor), name)
+    return slot.__get__(tensor) if type(slot) is types.MemberDescriptorType and slot.__objclass__ in type(tensor).__mro__ else MISSING
 
 
 def hides(obj: TensorVariable, name: str) -> bool:
