@@ -145,7 +145,7 @@ PROGRAMS = {
     "sometimes": (lambda x: x + 1, lambda i: (two(3) if i % 2 else torch.ones(3),)),
     "a context": (lambda x: (x + 1, x.dequantize(), x.options.bits, x.log, torch.log(x).shape),
                   lambda i: (Scaled.make(torch.randn(3), Options(list(Kind)[i % 2], 8 if i < 3 else 4)),)),
-    "its own functions": (lambda x, w: F.linear(x, w) + w.sum(), lambda i: (torch.randn(2, 3), Scaled.make(torch.randn(4, 3), OPTIONS))),
+    "its own functions": (lambda x, w: (F.linear(x, w) + w.sum(), w.unflatten(1, (1, 3))), lambda i: (torch.randn(2, 3), Scaled.make(torch.randn(4, 3), OPTIONS))),
     "made with an object": (lambda x: (y := Scaled.make(x, OPTIONS), F.linear(x, y), y.scale, y.options is OPTIONS),
                             lambda i: (torch.randn(3, 3),)),
 }
@@ -335,6 +335,69 @@ def test_sizes_of_their_own(backend, dynamic):
         args = two(rows, 4), torch.randn(rows, 4)
         assert parts(compiled(*args)) == parts(f(*args))
     assert counter.frame_count == (1 if dynamic else 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Described:
+    shape: torch.Size
+    device: torch.device
+
+
+class Doubled(torch.Tensor):
+    """Twice as long as what it holds, and with its own size in its context."""
+
+    @staticmethod
+    def __new__(cls, inner, described):
+        sizes = (inner.shape[0] * 2, *inner.shape[1:])
+        return torch.Tensor._make_wrapper_subclass(cls, sizes, inner.stride(), None, None, inner.dtype, inner.layout, inner.device)
+
+    def __init__(self, inner, described):
+        self.inner, self.described = inner, described
+
+    def __repr__(self):
+        return "Doubled"
+
+    def __tensor_flatten__(self):
+        return ["inner"], self.described
+
+    @staticmethod
+    def __tensor_unflatten__(parts, context, size, stride):
+        return Doubled(parts["inner"], context)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args, kwargs=None):
+        out = func(*pytree.tree_map_only(Doubled, lambda t: t.inner, args), **(kwargs or {}))
+        if out.shape[0] > 3:
+            out = out + 2
+        return Doubled(out, Described(out.shape, out.device))
+
+
+@BACKENDS
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_that_differ_from_those_inside(backend, dynamic):
+    def f(x, y):
+        made = Doubled(y, Described(y.shape, y.device))
+        return (x.mul(x) if x.shape[0] < 13 else x.div(x)), made + 1, made.mul(made)
+
+    compiled = framegraft.compile(f, backend=backend, dynamic=dynamic, fullgraph=True)
+    for rows in (4, 5, 3, 8, 2):
+        inner, y = torch.randn(rows, 4), torch.randn(rows + 1, 4)
+        x = Doubled(inner, Described(inner.shape, inner.device))
+        assert parts(compiled(x, y)) == parts(f(x, y))
+
+
+def test_other_sizes_of_the_whole():
+    """What is inside does not tell how large the wrapper says that it is."""
+    compiled = framegraft.compile(lambda x: x.shape[0] * torch.ones(1), backend="eager", dynamic=True)
+    a = torch.randn(3)
+    for size in (3, 4, 5, 6):
+        x = TwoTensor(a, a.clone(), torch.Size([size]), (1,))
+        assert compiled(x).item() == size
 
 
 @pytest.fixture

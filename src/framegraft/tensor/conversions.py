@@ -17,7 +17,8 @@ from ..model.dispatch import TENSOR, handles
 from ..model.value import FALSE, MISSING, ConstantVariable, ObjectVariable, TensorVariable, VariableTracker
 from ..semantics import making, members
 from . import leaves, literal, subclasses, torchops, wrappers
-from .arguments import FunctionArguments, Recipe
+from .apply_objects import ApplyArguments
+from .arguments import Recipe
 from .fake import FakeTensor
 from .running import run_node
 
@@ -133,8 +134,13 @@ def _with_names(fn: Any, positions: int, names: list[str]) -> Any:
     return call
 
 
-class _WrapperArguments(FunctionArguments):
-    """Objects from outside are handed over themselves, which is guarded: the new tensor keeps them."""
+class _WrapperArguments(ApplyArguments):
+    """Objects from outside are handed over themselves, which is guarded: the new tensor keeps them. Those that the trace has made, and
+    that nobody can change, are made anew.
+    """
+
+    def __init__(self, tx: Any, inputs: list) -> None:
+        super().__init__(tx, inputs, {}, {})
 
     def is_made(self, tracker: VariableTracker) -> bool:
         tracker = realize(tracker, self.tx.state)
@@ -144,12 +150,20 @@ class _WrapperArguments(FunctionArguments):
         tracker = realize(tracker, self.tx.state)
         if not _is_object(tracker):
             return super().recipe(tracker)
-        value = tracker.value  # type: ignore[attr-defined]
-        if value is MISSING or tracker.source is None or tracker.attrs or id(tracker) in self.tx.state.mutated:  # type: ignore[attr-defined]
+        assert isinstance(tracker, ObjectVariable)
+        if tracker.value is MISSING and _is_frozen(tracker.cls):
+            return self.made_anew(tracker)
+        if tracker.value is MISSING or tracker.source is None or tracker.attrs or id(tracker) in self.tx.state.mutated:
             raise GraphBreak("input_subclass", f"a wrapper made with a {tracker.python_type().__name__} that the trace has made or changed")
-        self.tx.state.guards.pin(tracker.source, value)
-        self.tx.state.graph.mode.wrappers[id(value)] = tracker
+        self.tx.state.guards.pin(tracker.source, tracker.value)
+        self.tx.state.graph.mode.wrappers[id(tracker.value)] = tracker
+        value = tracker.value
         return lambda values, made: value
+
+
+def _is_frozen(cls: type) -> bool:
+    parameters = cls.__dict__.get("__dataclass_params__")
+    return parameters is not None and parameters.frozen
 
 
 def _is_value(tracker: VariableTracker) -> bool:

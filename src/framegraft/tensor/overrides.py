@@ -37,7 +37,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, lookup
 from ..semantics.iteration import complete, get_iter, unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
-from . import conversions, subclasses, torchops
+from . import conversions, subclasses, torchops, wrappers
 from .running import StructVariable
 
 _C: Any = torch._C
@@ -258,8 +258,16 @@ def _is_torchs(fn: Any) -> bool:
 
 def _may_be_asked(fn: Any) -> bool:
     """Whether torch may ask a class before it does anything else, so that a call with probes does no harm."""
-    return (isinstance(fn, (types.MethodWrapperType, *_SLOTS)) or id(fn) in _overridable()
+    return (isinstance(fn, (types.MethodWrapperType, *_SLOTS)) or id(fn) in _overridable() or _asks_first(fn)
             or isinstance(fn, types.BuiltinFunctionType) and torchops.kind(fn) in ("graph", "factory"))
+
+
+def _asks_first(fn: Any) -> bool:
+    """Whether this is a method of Tensor's in Python that begins with the question."""
+    return type(fn) is types.FunctionType and fn.__module__ == "torch._tensor" and fn.__code__.co_names[:1] in _QUESTIONS
+
+
+_QUESTIONS = (("has_torch_function_unary",), ("has_torch_function",), ("has_torch_function_variadic",))
 
 
 def overridden(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | None:
@@ -318,7 +326,8 @@ def _method(tx: Any, obj: TensorVariable, name: str, args: list, kwargs: dict) -
     if not classes and not modes or name == "as_subclass":
         return None
     if tx.state.overrides_off and not modes:
-        if subclasses.is_live(obj.cls) and (name in torchops.METHODS or name in torchops.METADATA_CHANGING or name == "type"):
+        special = name in torchops.METHODS or name in torchops.METADATA_CHANGING or name == "type"
+        if special and subclasses.is_live(obj.cls) and not wrappers.is_wrapper(obj.cls):
             raise GraphBreak("input_subclass", f"{obj.cls.__name__}.{name}")
         return None
     run = getattr(torch.Tensor, name, None)

@@ -365,7 +365,11 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
 
 def _is_wrapper(tx: Any, result: Any) -> bool:
     mode = tx.state.graph.mode
-    return mode.wrappers is not None and wrappers.is_made_of_fakes(mode, result) and subclasses.is_captured(tx.state, type(result))
+    if mode.wrappers is None or not wrappers.is_made_of_fakes(mode, result) or not subclasses.is_captured(tx.state, type(result)):
+        return False
+    if mode.shape_env is not None:
+        wrappers.settle_context(result)
+    return True
 
 
 def _struct(cls: type, items: TupleVariable) -> VariableTracker:

@@ -35,6 +35,7 @@ from ..native.private import hints, note_unbacked_input, source_field
 from .expressions import NUMBER, SIZE, STRIDE, IsFinite, ShapeExpression, Slot, python_function
 from .policy import fits
 from .symbolic import CLASSES, raw_expression, specialise
+from .wrappers import plain_parts
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
@@ -337,7 +338,11 @@ class Symbols:
         extents: list[Any] = []
         for node in placeholders:
             value = node.meta.get("example_value")
-            extents += (*value.shape, *value.stride()) if isinstance(value, torch.Tensor) else (value,)
+            if not isinstance(value, torch.Tensor):
+                extents.append(value)
+                continue
+            for tensor in (value, *plain_parts(value)):
+                extents += (*tensor.shape, *tensor.stride())
         found = [n.node.expr for n in extents if type(n) is torch.SymInt]
         known = {expr for expr in found if isinstance(expr, sympy.Symbol)}
         values = hints(self.env)

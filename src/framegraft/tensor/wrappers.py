@@ -230,7 +230,7 @@ def twin(mode: Any, value: Any, extents: Extents | None = None) -> Any:
                 fake = _ENDS(fake)
         except Exception as error:
             raise GraphBreak("input_subclass", f"a {cls.__name__} of which no fake one can be made: {error!r}") from None
-        if type(fake) is not cls or _facts(fake) != _facts(value) or whole is None and _sizes(fake) != _sizes(value):
+        if type(fake) is not cls or _facts(fake) != _facts(value) or not _are_sizes(fake, *sizes):
             raise GraphBreak("input_subclass", f"a {cls.__name__} that is not what it is made of")
     if getattr(value, "_is_param", False):
         fake._is_param = True
@@ -244,8 +244,9 @@ def _inside(mode: Any, part: Any, extents: Any) -> Any:
     return twin(mode, part, extents) if is_wrapper(type(part)) else to_fake(mode, part, extents)
 
 
-def _sizes(tensor: torch.Tensor) -> tuple:
-    return tensor.shape, tensor.stride()
+def _are_sizes(tensor: torch.Tensor, sizes: Any, strides: Any) -> bool:
+    """Which guards symbols."""
+    return all(a == b for a, b in zip((*tensor.shape, *tensor.stride()), (*sizes, *strides), strict=True))
 
 
 def _facts(tensor: torch.Tensor) -> tuple:
@@ -277,6 +278,23 @@ def check_held(before: list[tuple[TensorVariable, dict]], name: str) -> None:
         now = tensor.fake.__dict__
         if any(now.get(key) is not value for key, value in old.items()):
             raise GraphBreak("unsupported_mutation", f"{name}, for which a {tensor.cls.__name__} is made of something else")
+
+
+def settle_context(value: Any) -> None:
+    """Sizes in the context that an operation has given a wrapper are constants: compilers take what is there for the same in each call."""
+    _settle(flatten(value)[1])
+
+
+def _settle(context: Any) -> None:
+    if isinstance(context, torch.SymInt):
+        int(context)
+    elif isinstance(context, (list, tuple)):
+        for item in context:
+            _settle(item)
+    elif isinstance(context, dict):
+        _settle(list(context.values()))
+    elif dataclasses.is_dataclass(context) and not isinstance(context, type):
+        _settle(list(vars(context).values()) if hasattr(context, "__dict__") else [])
 
 
 READ: list[Any] = []  # (tx, wrapper, name) -> what a node that reads a tensor inside gives; set by running.py, which builds on this file
