@@ -8,9 +8,8 @@ from typing import Any
 from ..errors import GraphBreak
 from ..interp.state import realize
 from ..model.dispatch import METHODS, constructs
-from ..model.value import NONE, ListVariable, SliceVariable, TupleVariable, VariableTracker
+from ..model.value import NONE, ListVariable, SliceVariable, TupleVariable, VariableTracker, constant
 from . import calls, containers, folding, lookup
-from .wrapping import wrap_constant
 
 _DRAWING = ("random", "uniform", "triangular", "randint", "randrange", "getrandbits", "randbytes", "gauss", "normalvariate",
             "lognormvariate", "expovariate", "vonmisesvariate", "gammavariate", "betavariate", "paretovariate", "weibullvariate",
@@ -69,7 +68,8 @@ def _choose(tx: Any, obj: RandomVariable, name: str, args: list, kwargs: dict) -
     if not args or not isinstance(args[0], (ListVariable, TupleVariable)):
         return _draw(tx, obj, name, args, kwargs)
     items = containers.sequence_items(tx, args[0])
-    chosen = _draw(tx, obj, name, [wrap_constant(range(len(items))), *args[1:]], kwargs)
+    kind = ListVariable if isinstance(args[0], ListVariable) else TupleVariable  # errors name it
+    chosen = _draw(tx, obj, name, [kind([constant(place) for place in range(len(items))]), *args[1:]], kwargs)
     if isinstance(chosen, ListVariable):
         return ListVariable([items[place.value] for place in chosen.items])
     return items[chosen.value]  # type: ignore[attr-defined]
