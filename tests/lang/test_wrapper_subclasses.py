@@ -303,6 +303,17 @@ class Opaque(TwoTensor):
         return Opaque(inner["a"], inner["b"])
 
 
+class Limited(TwoTensor):
+    """Its context is a constant, but one of which nothing is known."""
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], torch.finfo(torch.float32)
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Limited(inner["a"], inner["b"])
+
+
 class Compared(TwoTensor):
     def __eq__(self, other):
         return "compared"
@@ -310,7 +321,7 @@ class Compared(TwoTensor):
     __hash__ = torch.Tensor.__hash__
 
 
-@pytest.mark.parametrize("cls", [Opaque, Compared])
+@pytest.mark.parametrize("cls", [Opaque, Limited, Compared])
 def test_refused(cls):
     def f(x):
         return x + 1, x == x  # noqa: PLR0124

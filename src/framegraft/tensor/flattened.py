@@ -46,7 +46,7 @@ def _traced(state: Any, tensor: TensorVariable) -> bool:
             result = realize(calls.call(tx, wrap_pinned(tx, told), [tensor], {}), state)
             known = isinstance(result, TupleVariable) and len(result.items) == 2 and _is(tx, result.items[0], list(parts)) and (
                 _is(tx, result.items[1], context))
-    except (GraphBreak, UserRaise):
+    except (GraphBreak, UserRaise, wrappers.Unknown):
         known = False
     if _changes(state) != before:  # what nobody has called in eager mode must leave no trace
         raise GraphBreak("input_subclass", f"a {tensor.cls.__name__} whose __tensor_flatten__ changes something")
