@@ -96,14 +96,15 @@ def test_warnings(fn, action):
     assert all(torch.equal(r, w) for r, w in zip(results, wanted, strict=True))
 
 
-def test_errors():
-    def f(x, notes):
-        notes.append("before")
-        inner(x)
-        notes.append("behind")
-        return x + 1
+def noted(x, notes):
+    notes.append("before")
+    inner(x)
+    notes.append("behind")
+    return x + 1
 
-    compiled = framegraft.compile(f, backend="eager")
+
+def test_errors():
+    compiled = framegraft.compile(noted, backend="eager")
     with warnings.catch_warnings():
         for action, expected in (("ignore", ["before", "behind"]), ("error", ["before"]), ("ignore", ["before", "behind"])):
             warnings.simplefilter(action)
@@ -116,19 +117,13 @@ def test_errors():
 
 
 def test_the_first_filter_that_matches_decides():
-    def f(x, notes):
-        notes.append("before")
-        inner(x)
-        notes.append("behind")
-        return x + 1
-
-    compiled = framegraft.compile(f, backend="eager")
+    compiled = framegraft.compile(noted, backend="eager")
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         for module, action, expected in ((None, "ignore", True), ("elsewhere", "ignore", False), (None, "error", False), (None, "always", True)):
             with warnings.catch_warnings(record=True):
                 warnings.filterwarnings(action, category=DeprecationWarning, module=module or "")
-                for fn in (f, compiled):
+                for fn in (noted, compiled):
                     notes = []
                     with contextlib.nullcontext() if expected else pytest.raises(DeprecationWarning, match="inner"):
                         fn(torch.ones(2), notes)
@@ -136,7 +131,7 @@ def test_the_first_filter_that_matches_decides():
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("error", DeprecationWarning)
         warnings.simplefilter("always", DeprecationWarning)
-        framegraft.compile(f, backend="eager", fullgraph=True)(torch.ones(2), [])
+        framegraft.compile(noted, backend="eager", fullgraph=True)(torch.ones(2), [])
 
 
 def test_shown_by_the_program(monkeypatch):

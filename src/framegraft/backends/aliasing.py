@@ -26,12 +26,12 @@ def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[Any],
     """
     captured = own_copy(gm)
     tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
-    made_of = {i: list(plain_parts(inputs[i])) for i in tensors if is_wrapper(type(inputs[i]))}
-    kinds = [changed[i] for i in tensors for _ in made_of.get(i, (0,))]
-    memory = Memory(_parts([inputs[i] for i in tensors]), kinds, len(tensors) < len(inputs) or _has_symbols(gm))
+    wraps = any(is_wrapper(type(inputs[i])) for i in tensors)
+    parts, kinds = zip(*((part, changed[i]) for i in tensors for part in plain_parts(inputs[i])), strict=True)
+    memory = Memory(parts, kinds, len(tensors) < len(inputs) or _has_symbols(gm))
     shown = list(inputs)
-    if not memory.apart(_parts([inputs[i] for i in tensors])):
-        if made_of:
+    if not memory.apart(parts):
+        if wraps:
             return captured.forward
         shown = [_apart(t) if isinstance(t, torch.Tensor) else t for t in inputs]
     compiled = call_backend(compiler, gm, shown)
@@ -39,7 +39,7 @@ def compile_changing(compiler: Compiler, gm: GraphModule, inputs: Sequence[Any],
         return compiled  # runs the operations in order
     hidden = [i for i, kind in enumerate(changed) if kind == 2]
     called = _Uncounted(compiled, hidden) if hidden else compiled
-    plain = len(tensors) == len(inputs) and not made_of
+    plain = len(tensors) == len(inputs) and not wraps
     return _Checked(called, captured.forward, memory, None if plain else tensors)
 
 

@@ -238,9 +238,7 @@ class _Spelling:
         self.tensors: list[TensorVariable] = []
 
     def of(self, tracker: VariableTracker) -> Any:
-        tracker = realize(tracker, self.tx.state)
-        if isinstance(tracker, SymbolicVariable):
-            tracker = constant(self.tx.state.graph.symbols.fixed(tracker))
+        tracker = _known(self.tx, tracker)
         if isinstance(tracker, ArrayVariable):
             tensor = tensor_of(self.tx, tracker)
             if all(tensor is not t for t in self.tensors):
@@ -367,7 +365,7 @@ def _check_strides(made: TensorVariable, wanted: Any) -> None:
 
 def _operator(name: str, mirrored: bool) -> Any:
     def method(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableTracker:
-        args = [constant(tx.state.graph.symbols.fixed(a)) if type(a) is SymbolicVariable else a for a in args]
+        args = [_known(tx, a) for a in args]
         if len(args) != 1 or kwargs or not isinstance(args[0], (ArrayVariable, ConstantVariable)):
             raise GraphBreak("numpy_call", f"numpy.{name} of {', '.join(a.python_type().__name__ for a in args)}")
         if isinstance(args[0], ConstantVariable) and type(args[0].value) not in (int, float, bool, *numpy.SCALARS):

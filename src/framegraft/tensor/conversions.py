@@ -107,9 +107,6 @@ def _wrap(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker | Non
         return None
     if subclasses.is_live(cls):
         subclasses.begin(tx.state)
-    wrappers.expect(tx.state)
-    known = tx.state.graph.mode.wrappers
-    known.update((id(a.fake), a) for a in inside if id(a.fake) not in known)
     with subclasses.switched_off(tx.state):
         return call_whole(tx, cls, args, kwargs)
 
@@ -117,7 +114,11 @@ def _wrap(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker | Non
 def call_whole(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     """One node that calls ``fn``, which makes or takes wrappers, with what the program passes."""
     wrappers.expect(tx.state)
-    arguments = _WrapperArguments(tx, [realize(a, tx.state) for a in (*args, *kwargs.values())])
+    given = [realize(a, tx.state) for a in (*args, *kwargs.values())]
+    for tensor in given:
+        if isinstance(tensor, TensorVariable):  # which a new wrapper may hold
+            tx.state.graph.mode.wrappers.setdefault(id(tensor.fake), tensor)
+    arguments = _WrapperArguments(tx, given)
     target = arguments.takes_back(_with_names(fn, len(args), list(kwargs)))
     return run_node(tx, "call_function", target, [*arguments.others, *arguments.values], {})
 

@@ -343,6 +343,11 @@ def _bytes_of(tensor: torch.Tensor) -> int:
     return (sum((n - 1) * stride for n, stride in zip(tensor.shape, tensor.stride(), strict=True)) + 1) * tensor.itemsize
 
 
+def with_history(fake: Any) -> Any:
+    """What stands for a tensor that is no leaf; nothing is known of what it was made of."""
+    return torch._C._functions.DelayedError("backward through the example input of a capture", 1)(fake)  # type: ignore[attr-defined]
+
+
 def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: torch.Tensor | None = None) -> Any:
     size, stride = _extents(tensor, extents)
     with no_dispatch(), _unguarded(mode, extents):
@@ -358,7 +363,7 @@ def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: t
     if tensor.requires_grad:
         fake.requires_grad = True
         if not tensor.is_leaf:
-            fake = torch._C._functions.DelayedError("backward through the example input of a capture", 1)(fake)  # type: ignore[attr-defined]
+            fake = with_history(fake)
     return fake
 
 

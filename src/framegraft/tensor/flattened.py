@@ -23,7 +23,7 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from ..semantics import attributes, calls, hashed
+from ..semantics import attributes, calls, hashed, lookup
 from ..semantics.wrapping import wrap_pinned
 from . import subclasses, wrappers
 
@@ -35,7 +35,7 @@ def guard(state: Any, tensor: TensorVariable) -> None:
 
 
 def _traced(state: Any, tensor: TensorVariable) -> bool:
-    told = next((base.__dict__["__tensor_flatten__"] for base in tensor.cls.__mro__ if "__tensor_flatten__" in base.__dict__), None)
+    told = lookup.peek(tensor.cls, "__tensor_flatten__")
     if not state.frames or type(told) is not types.FunctionType:
         return False
     tx = state.frames[-1]

@@ -12,11 +12,11 @@ import torch
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.value import TensorVariable, VariableTracker, constant
+from ..model.value import TensorVariable, VariableTracker
 from . import kept, subclasses, torchops, whole
 from .fake import FakeTensor
 from .modes import autocast_nesting
-from .running import run_node
+from .running import read, run_node
 
 
 class _Rebind(torch.autograd.Function):
@@ -39,7 +39,7 @@ def rebind(tensor: torch.Tensor, data: torch.Tensor) -> torch.Tensor:
 
 
 def get_data(tx: Any, obj: TensorVariable) -> VariableTracker:
-    return run_node(tx, "call_function", getattr, [obj, constant("data")], {})
+    return read(tx, obj, "data")
 
 
 def set_data(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:

@@ -168,7 +168,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             state.graph.use_symbols()
             return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
-    wrappers.check_held(holders, name)
+    if holders:
+        wrappers.check_held(holders, name)
     state.dirty += 1
     state.grew_at = state.steps
     if state.graph.symbols is not None:
@@ -331,12 +332,9 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
         node.meta["example_value"] = result
         if tx.state.graph.mode.has_unbacked:
             tx.state.graph.symbols.bind_sizes(node, result)
-        known = tx.state.graph.mode.wrappers
-        if known is None:
-            return TensorVariable(node, result, type_of_fake(result))
-        if id(result) not in known:  # else a method of a wrapper gives what it holds
-            known[id(result)] = TensorVariable(node, result, type_of_fake(result))
-        return realize(known[id(result)], tx.state)
+        made = TensorVariable(node, result, type_of_fake(result))
+        known = tx.state.graph.mode.wrappers  # a method of a wrapper may give what it holds
+        return made if known is None else realize(known.setdefault(id(result), made), tx.state)
     if isinstance(result, (list, tuple)):
         items: list[VariableTracker] = []
         for index, item in enumerate(result):
@@ -399,8 +397,9 @@ def type_of_fake(fake: Any) -> type:
     return torch.nn.Parameter if getattr(fake, "_is_param", False) else torch.Tensor
 
 
-def _read_inside(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
+def read(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
+    """A node that reads an attribute."""
     return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
 
 
-wrappers.READ.append(_read_inside)
+wrappers.READ.append(read)

@@ -57,11 +57,9 @@ def _is_captured(state: Any, cls: type) -> bool:
             break
         if any(not (wraps and _may_wrapper_define(base, name)) for name in (base.__dict__.keys() & NAMES) - _OWN):
             return False
-    if wraps:
-        wrappers.guard_class(state, cls)
     state.guards.add(pinned(cls), "MRO", cls.__mro__)
-    for name in _GUARDED:
-        found = next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), MISSING)
+    for name in (*wrappers.PARTS, *_GUARDED) if wraps else _GUARDED:
+        found = lookup.peek(cls, name)
         state.guards.class_lookup(cls, name, _native.MISSING if found is MISSING else found)
     return True
 
@@ -87,13 +85,6 @@ def instance_attribute(tx: Any, obj: TensorVariable, name: str) -> VariableTrack
         return LazyVariable(obj.value.__dict__[name], source)
     tx.state.guards.add(source, "ABSENT")
     return None
-
-
-def place_inside(value: torch.Tensor, source: Any, name: str) -> Any:
-    """Where a tensor is that a wrapper holds: where ``instance_attribute`` finds it, or where a property of its class does."""
-    if name in value.__dict__:
-        return source.namespace(value).child("KEY", name)
-    return source.child("ATTR", name)
 
 
 def own_attribute(tx: Any, obj: TensorVariable, name: str, on_class: Any) -> VariableTracker | None:
@@ -191,7 +182,7 @@ def as_plain(value: Any) -> Any:
 def taking_plain(compiled: Callable[..., Any], inputs: Sequence[Any], shielded: bool) -> Callable[..., Any]:
     """The compiled graph, for a caller that has the program's tensors. ``shielded``: it asks no ``__torch_function__``."""
     if shielded:
-        compiled = _shielded(compiled)
+        compiled = _asking_nobody(compiled)
     places = [i for i, tracker in enumerate(inputs) if isinstance(tracker, TensorVariable) and _is_hidden(tracker.cls)]
     if not places:
         return compiled
@@ -210,9 +201,9 @@ def shield(wanted: bool) -> Any:
     return _C.DisableTorchFunctionSubclass() if wanted else contextlib.nullcontext()
 
 
-def _shielded(compiled: Callable[..., Any]) -> Callable[..., Any]:
+def _asking_nobody(compiled: Callable[..., Any]) -> Callable[..., Any]:
     def call(*given: Any) -> Any:
-        with shield(True):
+        with _C.DisableTorchFunctionSubclass():
             return compiled(*given)
 
     return call

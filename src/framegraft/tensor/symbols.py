@@ -156,11 +156,16 @@ class Symbols:
         free = tuple(type(n) is not int for n in (*sizes, *strides))
         return Extents(tuple(sizes), tuple(strides), free)
 
+    def _unbacked(self, *source: Any) -> Any:
+        """A number that the data decides, and that no operation is about to give."""
+        made = self.env.create_unbacked_symint(*source)
+        self.env.pending_fresh_unbacked_symbols = [s for s in self.env.pending_fresh_unbacked_symbols if s != made.node.expr]
+        return made
+
     def _unbacked_size(self, source: Source, dim: int, limits: Any) -> Any:
         slot = Slot(source, SIZE, dim)
-        made = self.env.create_unbacked_symint(InputSource(slot.leaf().name))
+        made = self._unbacked(InputSource(slot.leaf().name))
         symbol = made.node.expr
-        self.env.pending_fresh_unbacked_symbols = [s for s in self.env.pending_fresh_unbacked_symbols if s != symbol]
         self.graph.mode.has_unbacked = True
         low, high = limits or (None, None)
         self.env.constrain_symbol_range(symbol, low or 0, int_oo if high is None else high)
@@ -219,11 +224,8 @@ class Symbols:
     def _found(self, tracker: SymbolicVariable) -> None:
         """An int that is made of a float which the data decides gets a symbol, for what is computed with it."""
         node = self.node(tracker)
-        tracker.value = self.env.create_unbacked_symint()
-        symbol = tracker.value.node.expr
-        self.env.pending_fresh_unbacked_symbols = [s for s in self.env.pending_fresh_unbacked_symbols if s != symbol]
-        node.meta["example_value"] = tracker.value
-        self.nodes[symbol] = node
+        tracker.value = node.meta["example_value"] = self._unbacked()
+        self.nodes[tracker.value.node.expr] = node
 
     def compared(self, values: list, result: Any) -> None:
         """Floats have been compared: for ShapeEnv they are real numbers, equal to themselves and less than infinity. Guarded, and
@@ -341,7 +343,7 @@ class Symbols:
             if not isinstance(value, torch.Tensor):
                 extents.append(value)
                 continue
-            for tensor in (value, *plain_parts(value)):
+            for tensor in {value, *plain_parts(value)}:
                 extents += (*tensor.shape, *tensor.stride())
         found = [n.node.expr for n in extents if type(n) is torch.SymInt]
         known = {expr for expr in found if isinstance(expr, sympy.Symbol)}

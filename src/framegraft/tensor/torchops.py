@@ -38,7 +38,7 @@ from . import devices, flattened, indexing, leaves, numpy, special, subclasses, 
 from .fake import FakeTensor
 from .modes import guard_answer
 from .policy import INT64
-from .running import note_errors, run_node
+from .running import note_errors, read, run_node
 from .strides import tensor_of_strides
 
 _C: Any = torch._C  # its stubs lack the private modules
@@ -299,7 +299,7 @@ def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracke
     extents = _guard_metadata(state, value, source, live)
     state.guards.tensors.append(source)
     if wraps:
-        extents = wrappers.prepare(state, value, source, extents, subclasses.place_inside, _guard_metadata)
+        extents = wrappers.prepare(state, value, source, extents, _guard_metadata)
     made = graph.add_input(value, source, extents)
     if wraps:
         flattened.guard(state, made)
@@ -546,7 +546,7 @@ def tensor_attr(tx: Any, obj: TensorVariable, name: str) -> VariableTracker:
     if found is not None:
         return found
     if name in VIEWS:
-        return run_node(tx, "call_function", getattr, [obj, constant(name)], {})
+        return read(tx, obj, name)
     if name in ATTRIBUTES:
         return ATTRIBUTES[name][0](tx, obj)
     if name == "grad_fn" and (not obj.fake.requires_grad or constant_value(tensor_attr(tx, obj, "is_leaf")) is True):

@@ -16,36 +16,28 @@ from typing import Any
 
 import torch
 
-from .. import _native
 from ..errors import GraphBreak, Restart
 from ..model.guards import Condition
 from ..model.source import Source, pinned
 from ..model.value import MISSING, LazyVariable, ObjectVariable, TensorVariable, VariableTracker, constant
 from ..semantics import lookup
 from ..semantics.wrapping import CONSTANT_TYPES
-from .fake import FakeTensor, to_fake
+from .fake import FakeTensor, to_fake, with_history
 
-_PARTS = ("__torch_dispatch__", "__tensor_flatten__", "__tensor_unflatten__")
+PARTS = ("__tensor_flatten__", "__tensor_unflatten__")  # what makes a class one of wrappers
 _FUNCTION: Any = torch.Tensor.__torch_function__
 _ATOMS = (*CONSTANT_TYPES, torch.dtype, torch.device, torch.layout, torch.memory_format)
-_ENDS: Any = torch._C._functions.DelayedError("backward through the example input of a capture", 1)  # type: ignore[attr-defined]
 
 
 def is_wrapper(cls: type) -> bool:
     """Whether tensors of a class are made of others."""
-    return all(hasattr(cls, name) for name in _PARTS[1:]) and not issubclass(cls, FakeTensor)
+    return all(hasattr(cls, name) for name in PARTS) and not issubclass(cls, FakeTensor)
 
 
 def keeps_functions(cls: Any) -> bool:
     """Whether functions of torch do with such tensors what they do with others: ``__torch_function__`` is Tensor's, or switched off."""
     found = cls.__torch_function__
     return found is torch._C._disabled_torch_function_impl or getattr(found, "__func__", None) is _FUNCTION.__func__
-
-
-def guard_class(state: Any, cls: type) -> None:
-    for name in _PARTS[1:]:
-        found = next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), MISSING)
-        state.guards.class_lookup(cls, name, _native.MISSING if found is MISSING else found)
 
 
 class Unknown(Exception):
@@ -154,10 +146,15 @@ class Extents:
         return self.whole is not None or any(e.are_symbols() if isinstance(e, Extents) else e is not None for e in self.inside.values())
 
 
-def prepare(state: Any, value: Any, source: Source, whole: Any, place: Any, guard: Any) -> Extents | None:
+def _place(value: torch.Tensor, source: Source, name: str) -> Source:
+    """Where a tensor is that a wrapper holds: where ``instance_attribute`` finds it, or where a property of its class does."""
+    return source.namespace(value).child("KEY", name) if name in value.__dict__ else source.child("ATTR", name)
+
+
+def prepare(state: Any, value: Any, source: Source, whole: Any, guard: Any) -> Extents | None:
     """Guard what a wrapper from outside is made of, and make its twin, which ``to_fake`` gives from then on.
 
-    ``place``: (tensor, source, name) -> the source of what is inside; ``guard``: (state, tensor, source) -> its extents, guarded.
+    ``guard``: (state, tensor, source) -> its extents, guarded.
     """
     if state.graph.body is not None:
         raise GraphBreak("input_subclass", f"a {type(value).__name__} in a function that torch calls")
@@ -167,17 +164,17 @@ def prepare(state: Any, value: Any, source: Source, whole: Any, place: Any, guar
     if value._is_view() and (value.requires_grad or value._base.requires_grad):
         raise GraphBreak("input_subclass", f"a {type(value).__name__} that is a view with a gradient")
     expect(state)
-    extents = Extents(whole, _guard(state, value, source, place, guard))
+    extents = Extents(whole, _guard(state, value, source, guard))
     fake = twin(state.graph.mode, value, extents)
     for name, held in (value.__dict__ | flatten(value)[0]).items():  # what operations may hand on
         of_twin = _held(fake, name)
         is_part = isinstance(held, torch.Tensor) and isinstance(of_twin, torch.Tensor)
         if is_part or type(held) not in CONSTANT_TYPES and of_twin is held:
-            state.graph.mode.wrappers[id(of_twin)] = LazyVariable(held, place(value, source, name))
+            state.graph.mode.wrappers[id(of_twin)] = LazyVariable(held, _place(value, source, name))
     return extents if extents.are_symbols() else None
 
 
-def _guard(state: Any, value: Any, source: Source, place: Any, guard: Any) -> dict[str, Any]:
+def _guard(state: Any, value: Any, source: Source, guard: Any) -> dict[str, Any]:
     """Guard the tensors inside; gives their extents."""
     found = {}
     try:
@@ -185,7 +182,7 @@ def _guard(state: Any, value: Any, source: Source, place: Any, guard: Any) -> di
     except Exception as error:
         raise GraphBreak("input_subclass", f"a {type(value).__name__} that does not tell what it is made of: {error!r}") from None
     for name, part in parts.items():
-        inner = place(value, source, name)
+        inner = _place(value, source, name)
         if _is_of_distributed(type(part)):  # DTensor's mesh
             state.guards.pin(inner, part)
             continue
@@ -195,7 +192,7 @@ def _guard(state: Any, value: Any, source: Source, place: Any, guard: Any) -> di
         found[name] = guard(state, part, inner)
         if wraps:
             guard_context(state, part, inner)
-            found[name] = Extents(found[name], _guard(state, part, inner, place, guard))
+            found[name] = Extents(found[name], _guard(state, part, inner, guard))
     return found
 
 
@@ -227,7 +224,7 @@ def twin(mode: Any, value: Any, extents: Extents | None = None) -> Any:
             if fake.requires_grad is not value.requires_grad:
                 fake.requires_grad_(value.requires_grad)
             if value.requires_grad and not value.is_leaf:
-                fake = _ENDS(fake)
+                fake = with_history(fake)
         except Exception as error:
             raise GraphBreak("input_subclass", f"a {cls.__name__} of which no fake one can be made: {error!r}") from None
         if type(fake) is not cls or _facts(fake) != _facts(value) or not _are_sizes(fake, *sizes):
