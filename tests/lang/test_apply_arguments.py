@@ -181,3 +181,50 @@ def allowed(x, value, *more):
 @differential(leaf, graphs=1)
 def test_of_functions_that_are_allowed_in_graphs(x):
     return allowed(x, x.shape), allowed(x, Number.HIGH), allowed(x, Number.LOW, x.shape), allowed(x, tuple(x.shape))
+
+
+class Configured(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, config, items):
+        ctx.config, ctx.items = config, items
+        return x * config["factor"] * items[0]
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * ctx.config["factor"] * len(ctx.items), None, None
+
+
+class WithConfig(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.config = {"factor": 2.0, "other": {"a": [1]}}
+        self.items = [3, 4]
+
+    def forward(self, x):
+        return Configured.apply(x, self.config, self.items) + 1
+
+
+def _with_gradient(fn, x, between=lambda: None):
+    x = x.clone().requires_grad_()
+    out = fn(x)
+    between()
+    out.sum().backward()
+    return out.detach(), x.grad
+
+
+def test_dicts_and_lists_of_a_module_are_kept_themselves():
+    """Backward sees what they hold by then, as it does in eager mode."""
+    models = [WithConfig(), WithConfig()]
+    fns = [models[0], framegraft.compile(models[1], backend="eager", fullgraph=True)]
+    for change in (
+        lambda m: None,
+        lambda m: m.config.update(factor=5.0),
+        lambda m: m.items.append(1),
+        lambda m: setattr(m, "config", {"factor": 1}),
+    ):
+        results = []
+        for model, fn in zip(models, fns, strict=True):
+            change(model)
+            results.append(_with_gradient(fn, torch.ones(3)))
+            results.append(_with_gradient(fn, torch.ones(3), lambda model=model: model.config.update(factor=7.0)))
+        torch.testing.assert_close(results[2:], results[:2], rtol=0, atol=0)

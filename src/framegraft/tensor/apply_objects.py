@@ -16,7 +16,7 @@ import torch
 
 from ..errors import GraphBreak
 from ..interp.state import realize
-from ..model.value import MISSING, DictVariable, FunctionVariable, ObjectVariable, VariableTracker
+from ..model.value import MISSING, DictVariable, FunctionVariable, ListVariable, ObjectVariable, VariableTracker
 from ..semantics import copies, hashed, lookup
 from ..semantics.wrapping import CONSTANT_TYPES
 from . import steady
@@ -33,7 +33,8 @@ class ApplyArguments(FunctionArguments):
 
     def is_made(self, tracker: VariableTracker) -> bool:
         tracker = realize(tracker, self.tx.state)
-        return is_object(tracker) or isinstance(tracker, DictVariable) and tracker.source is not None or super().is_made(tracker)
+        of_outside = isinstance(tracker, DictVariable) and tracker.source is not None
+        return is_object(tracker) or of_outside or self.is_very(tracker) or super().is_made(tracker)
 
     def check_kept(self) -> None:
         """Break where ``forward`` keeps a copy that differs from the original, or will."""
@@ -45,26 +46,30 @@ class ApplyArguments(FunctionArguments):
 
     def recipe(self, tracker: VariableTracker) -> Recipe:
         tracker = realize(tracker, self.tx.state)
+        if self.is_very(tracker):
+            return self.very(tracker)
         if isinstance(tracker, DictVariable) and tracker.cls is dict and tracker.source is not None:
             return self.entries(tracker)
         if not is_object(tracker):
             return super().recipe(tracker)
         assert isinstance(tracker, ObjectVariable)
-        return self.very(tracker) if self.is_very(tracker) else self.made_anew(tracker)
+        return self.made_anew(tracker)
 
     def is_very(self, tracker: VariableTracker) -> bool:
         """Whether the object is handed over itself. One that is kept has to be, but a parameter may be another one in each call."""
-        if not is_object(tracker) or tracker.source is None:
+        if tracker.source is None or not (is_object(tracker) or type(tracker) in (DictVariable, ListVariable)):
             return False
         return issubclass(tracker.python_type(), torch.nn.Module) or id(tracker) in self.kept and tracker.source.base is not None
 
-    def very(self, tracker: ObjectVariable) -> Recipe:
+    def very(self, tracker: Any) -> Recipe:
+        value = tracker.value
+        self.tx.state.guards.pin(tracker.source, value)
+        if type(value) in (dict, list):  # which the guard holds, too: they cannot be referenced weakly
+            return lambda values, made: value
         try:
-            held = weakref.ref(tracker.value)
+            held = weakref.ref(value)
         except TypeError:
             raise _object_refused(tracker, "which cannot be referenced weakly,") from None
-        assert tracker.source is not None
-        self.tx.state.guards.pin(tracker.source, tracker.value)
         return lambda values, made: held()
 
     def made_anew(self, tracker: ObjectVariable) -> Recipe:
@@ -117,5 +122,5 @@ def _is_plain(cls: type) -> bool:
     return True
 
 
-def _object_refused(tracker: ObjectVariable, what: str) -> GraphBreak:
-    return GraphBreak("untraceable_call", f"a {tracker.cls.__name__}, {what} as an argument of autograd.Function.apply")
+def _object_refused(tracker: VariableTracker, what: str) -> GraphBreak:
+    return GraphBreak("untraceable_call", f"a {tracker.python_type().__name__}, {what} as an argument of autograd.Function.apply")
