@@ -10,7 +10,7 @@ from ..model.dispatch import HANDLERS, constructs, handles
 from ..model.value import ConstantVariable, VariableTracker
 from ..semantics import folding
 from . import torchops
-from .conversions import call_whole
+from .whole_calls import call_whole
 
 _METHODS = ("from_local", "to_local", "redistribute", "full_tensor")
 _PLACEMENTS = ("Replicate", "Shard", "Partial")
