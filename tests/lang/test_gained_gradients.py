@@ -186,3 +186,15 @@ def test_a_buffer_of_a_module():
         framegraft.reset()
         for mine, other in zip(run(lambda m: m), run(lambda m, b=backend: framegraft.compile(m, backend=b)), strict=True):
             torch.testing.assert_close(mine, other, rtol=0, atol=0)
+
+
+@differential(plain_and_leaf, graphs=1)
+def test_what_requires_one_already_is_told_to(x, w):
+    y = x * w
+    row = y[0].requires_grad_(True)
+    return y.requires_grad_() * 2, y is y.requires_grad_(), y.is_leaf, row.detach_(), y.detach().requires_grad_(False)
+
+
+@differential(plain_and_leaf)
+def test_only_leaves_are_told_to_require_none(x, w):
+    return (x * w).requires_grad_(False)

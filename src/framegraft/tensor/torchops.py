@@ -510,9 +510,12 @@ def _sizes_alone(tx: Any, size: VariableTracker) -> list:
 
 
 def _requires_already(obj: TensorVariable, args: list) -> bool:
-    """Whether ``requires_grad_`` changes nothing; what a tensor from outside requires is guarded anyway."""
+    """Whether ``requires_grad_`` changes nothing; what a tensor from outside requires is guarded anyway.
+
+    Of one that autograd has recorded, it sets a flag that nobody sees.
+    """
     wanted = args[0] if args else constant(True)
-    return isinstance(wanted, ConstantVariable) and wanted.value is obj.fake.requires_grad and obj.fake.is_leaf
+    return isinstance(wanted, ConstantVariable) and wanted.value is obj.fake.requires_grad and (wanted.value or obj.fake.is_leaf)
 
 
 METHODS: dict[str, Any] = {}  # name -> (tx, tensor, args, kwargs), filled by files that build on this one
