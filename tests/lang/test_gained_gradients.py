@@ -198,3 +198,10 @@ def test_what_requires_one_already_is_told_to(x, w):
 @differential(plain_and_leaf)
 def test_only_leaves_are_told_to_require_none(x, w):
     return (x * w).requires_grad_(False)
+
+
+@differential(plain_and_leaf, graphs=1)
+def test_no_gradient_where_there_is_none(x, w):
+    y, z = x * 2, x * w
+    y.grad = z.grad = None
+    return y.grad, y + z

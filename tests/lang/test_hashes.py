@@ -58,3 +58,31 @@ def test_unions_compared(x, holder, union):
     other = union == "int | str", "int | str" != union, union == 3, union == None, union != torch.ones  # noqa: E711
     assert not any(other[:1])
     return x * 2, said, other, union in (int | None, str | int)
+
+
+class Linked(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(3))
+        self.tied = self.weight
+
+    def forward(self, x):
+        known = {hash(self.weight): "weight"}
+        return x * (2 if hash(self.tied) in known else 3), hash(self.weight) == id(self.weight)
+
+
+def test_hashes_of_parameters():
+    models = [Linked(), Linked()]
+    compiled = framegraft.compile(models[1], backend="eager", fullgraph=True)
+    for _ in range(2):
+        for _ in range(2):
+            expected, given = models[0](torch.ones(3)), compiled(torch.ones(3))
+            assert torch.equal(given[0], expected[0]) and given[1] is expected[1]
+        for model in models:
+            model.weight = torch.nn.Parameter(torch.zeros(3))
+
+
+@differential()
+def test_hashes_of_other_tensors(x):
+    y = x * 2
+    return y, hash(y) == hash(y), hash(x) == hash(y)

@@ -47,6 +47,8 @@ def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallb
         else:
             tx.state.guards.add(pinned(cls).child("ATTR", name), "PY", lookup.Same(cls.__bases__))
         return wrap_constant(getattr(cls, name))
+    if name == "__dict__" and (meta is type or lookup.mro_lookup(tx, meta, name) is _DICT):
+        return _namespace(tx, cls)
     if meta is not type:
         on_meta = lookup.mro_lookup(tx, meta, name)
         if on_meta is not MISSING:
@@ -105,6 +107,18 @@ def _type_member(tx: Any, obj: ObjectVariable, cls: type, name: str) -> Variable
         lookup.guard_mro(tx, cls)
         return wrap_constant(cls.__base__)
     raise GraphBreak("unsupported_attribute", f"{cls.__name__}.{name}")
+
+
+_DICT: Any = type.__dict__["__dict__"]
+
+
+def _namespace(tx: Any, cls: type) -> VariableTracker:
+    """A new mappingproxy of what a class has itself."""
+    proxy = cls.__dict__
+    tx.state.keep_alive.append(proxy)  # which tells later that the trace has looked at what it must not set
+    made = ObjectVariable(MISSING, types.MappingProxyType)
+    made.payload = tx.state.builder.proxied(proxy, pinned(cls).child("ATTR", "__dict__"))
+    return made
 
 
 def _is_stable(value: Any) -> bool:

@@ -343,11 +343,11 @@ def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
             return constant(hash(key))
     if members.has_in_c(tx, args[0], "__hash__"):
         return handle_hash(tx, [members.plain_value(args[0])], kwargs)
-    if isinstance(args[0], ObjectVariable) and args[0].payload is None:
+    if isinstance(args[0], TensorVariable) or isinstance(args[0], ObjectVariable) and args[0].payload is None:
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")
         if isinstance(method, types.FunctionType):
             return _checked_hash(calls.call(tx, attributes.special_method(tx, args[0], "__hash__"), [], {}), tx)  # type: ignore[arg-type]
-        if method is object.__hash__ and _stays(args[0]):
+        if method is object.__hash__ and isinstance(args[0], ObjectVariable) and _stays(args[0]):
             tx.state.guards.pin(args[0].source or Source("CONST", args[0].value), args[0].value)
             return constant(object.__hash__(args[0].value))
     raise GraphBreak("introspection", "hash() of an object")

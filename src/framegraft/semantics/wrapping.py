@@ -182,12 +182,7 @@ class VariableBuilder:
             return SliceVariable([self.wrap(getattr(value, n), source.child("ATTR", n)) for n in ("start", "stop", "step")], source)
         if cls is types.MappingProxyType:
             tracker = ObjectVariable(value, cls, source)
-            inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
-            if isinstance(inner, ObjectVariable) and inner.cls is collections.OrderedDict:
-                inner = inner.payload  # type: ignore[assignment]
-            if not isinstance(inner, DictVariable):
-                raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {type(_PROXIED(value)).__name__}")
-            tracker.payload = inner
+            tracker.payload = self.proxied(value, source)
             return tracker
         if cls is super and value.__self__ is not None:
             return self._super(value, source)
@@ -205,6 +200,15 @@ class VariableBuilder:
         tracker = ObjectVariable(value, cls, source)
         tracker.payload = payload
         return tracker
+
+    def proxied(self, value: types.MappingProxyType, source: Source) -> DictVariable:
+        """What a mappingproxy shows."""
+        inner = self.wrap(_PROXIED(value), source.child("PROXIED", _PROXIED))
+        if isinstance(inner, ObjectVariable) and inner.cls is collections.OrderedDict:
+            inner = inner.payload  # type: ignore[assignment]
+        if not isinstance(inner, DictVariable):
+            raise GraphBreak("unsupported_attribute", f"a mappingproxy of a {type(_PROXIED(value)).__name__}")
+        return inner
 
     def _payload(self, value: Any, cls: type, source: Source) -> VariableTracker | None:
         guards = self.state.guards

@@ -43,13 +43,16 @@ def get_grad(tx: Any, obj: TensorVariable) -> VariableTracker:
 def set_grad(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
     """``tensor.grad = value``, for values that eager mode takes (torch/csrc/autograd/python_variable.cpp, THPVariable_set_grad)."""
     value = realize(value, tx.state)
+    nothing = isinstance(value, ConstantVariable) and value.value is None
+    if nothing and obj.source is None:
+        return  # made in the trace: it has none
     if obj.source is None or obj.value is None or not _is_leaf(obj):
         raise GraphBreak("unsupported_mutation", "Tensor.grad set on a tensor made in the trace, or no leaf")
     if isinstance(value, TensorVariable):
         mine, theirs = obj.fake, value.fake
         if mine.shape != theirs.shape or mine.dtype != theirs.dtype or mine.device != theirs.device or value is obj:
             raise GraphBreak("unsupported_mutation", "Tensor.grad set to a tensor that does not fit")
-    elif not (isinstance(value, ConstantVariable) and value.value is None):
+    elif not nothing:
         raise GraphBreak("unsupported_mutation", f"Tensor.grad set to a {value.python_type().__name__}")
     obj.attrs.pop("grad", None)  # it has to fit into what the data was set to before
     obj.attrs["grad"] = value

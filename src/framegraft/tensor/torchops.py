@@ -55,7 +55,7 @@ _AUTOGRAD = {"backward": "autograd_in_trace", "retain_grad": "autograd_in_trace"
              "register_post_accumulate_grad_hook": "hook_on_intermediate"}
 SCALARS = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
                      "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
-                     "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__hash__", "__reduce_ex__",
+                     "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__reduce_ex__",
                      "__deepcopy__", "is_set_to", "_typed_storage", "element_size_"))
 # Methods that tell a constant which the graph's guards assure. Others tell what a fake tensor does not know.
 _TOLD = frozenset(("is_same_size", "size", "stride", "dim", "numel", "is_contiguous"))
@@ -473,7 +473,7 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     if name in ("__iter__",):
         return attributes.calls.iteration.get_iter(tx, obj)
     on_class = lookup.mro_lookup(tx, obj.cls, name)
-    if isinstance(on_class, types.FunctionType) and on_class.__module__ not in ("torch._tensor", "torch._refs"):
+    if isinstance(on_class, types.FunctionType) and (name == "__hash__" or on_class.__module__ not in ("torch._tensor", "torch._refs")):
         return calls.call(tx, wrap_pinned(tx, on_class), [obj, *args], kwargs)
     if name == "type" and not args and not kwargs and obj.fake.device.type == "cpu" and obj.fake.layout is torch.strided:
         return constant(obj.fake.type())
