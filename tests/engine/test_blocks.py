@@ -231,7 +231,11 @@ def test_same_graph_and_guards(name, grad, monkeypatch):
     make, inputs = MODELS[name]
     torch.manual_seed(0)
     model, given = make(), inputs()
-    other = copy.deepcopy(model)
+    check_against_traced(model, copy.deepcopy(model), given, grad, monkeypatch)
+
+
+def check_against_traced(model, other, given, grad, monkeypatch):
+    """A capture with blocks gives the graph, its metadata and the guards of one without, here of an equal model."""
     with torch.set_grad_enabled(grad):
         torch.manual_seed(1)
         gm, guards, result = captured(model, given)

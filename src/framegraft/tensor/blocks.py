@@ -32,6 +32,7 @@ from .recompute import Marks
 from .running import caught_at, run_node
 from .twin import empty
 from .watching import New, Other, Recipe, View, gives_gradient
+from .wrappers import expose, is_wrapper
 
 # Functions that change nothing, and methods by their names: their results are views of the first argument, or copies.
 _VIEWS: dict[Any, Any] = {name: getattr(torch.Tensor, name) for name in (
@@ -166,7 +167,7 @@ class Blocks:
                 self.failures[key] = 0
                 return result
         self.failures[key] = self.failures.get(key, 0) + bool(known)
-        graph, outside, first = state.graph, state.outside, len(self.operations)
+        graph, outside, asked, first = state.graph, state.outside, _asked(state), len(self.operations)
         calls, switches = graph.call_count, graph.switches
         assert fn.source is not None
         way = Way(fn.source)
@@ -177,7 +178,7 @@ class Blocks:
             self.ways.pop()
         recorded = self.operations[first:]
         made = [(o.made if isinstance(o, Again) else o, o.graph) for o in recorded]
-        if (not way.taken and state.outside == outside and state.graph is graph and graph.switches == switches
+        if (not way.taken and state.outside == outside and _asked(state) == asked and state.graph is graph and graph.switches == switches
                 and sum(o.nodes for o, _ in made) == graph.call_count - calls
                 and all(at is graph and o.repeats and o.caught_at <= len(state.frames) for o, at in made) and is_plain(result)):
             known = known[1 - self.MOST_FAILURES:]
@@ -221,7 +222,8 @@ class Blocks:
         if None in seen_of or self._leads_there([*places, *self._held.places], fn.source):
             return None
         modes = tuple(Modes().values.items()) if graph.switches else None
-        return fn.cls, len(args), tuple(kwargs), tuple(seen_of), tuple(state.devices), torch.is_grad_enabled(), modes, graph.nesting
+        return (fn.cls, len(args), tuple(kwargs), tuple(seen_of), tuple(state.devices), torch.is_grad_enabled(), modes, graph.nesting,
+                _asked(state))
 
     def _knows_what_is_held(self) -> bool:
         """Changes of the trace's objects that hang off changed objects from outside are noticed from now on; False if they can't be."""
@@ -426,7 +428,9 @@ class Blocks:
             if (known := self._place_of(pattern, node, values[node], places)) != place:
                 state.guards.add(place, "ALIAS", (place, known))
         for node in rest.tensors:
-            pairs.add(state.by_id[id(pattern.values[node])], self._input(values[node], below(sources[node], places)))
+            before = state.by_id.get(id(pattern.values[node]))
+            if before is not None:  # one that a wrapper holds may have been looked at by nobody
+                pairs.add(before, self._input(values[node], below(sources[node], places)))
         at = rest.template.position
         if source != block.source:
             for guard in rest.own:
@@ -439,12 +443,22 @@ class Blocks:
         """The tracker of a tensor that no tracker stands for, which passes the first one's guards."""
         state = self.state
         graph = state.graph
-        if value._base is not None or graph.policy is not None and graph.policy.tensor(value, source) is not None:
+        if graph.policy is not None and graph.policy.tensor(value, source) is not None:
+            return state.builder.wrap(value, source)
+        graph.extents[source] = None  # its metadata is guarded
+        if value._base is not None:
             return state.builder.wrap(value, source)
         state.guards.tensors.append(source)
+        if is_wrapper(type(value)):
+            expose(state, value, source)
         made = state.by_id[id(value)] = graph.add_input(value, source)
         state.keep_alive.append(value)
         return made
+
+
+def _asked(state: Any) -> tuple:
+    """Whom torch asks besides the classes of its arguments."""
+    return state.overrides_off, state.modes_off, len(state.function_modes)
 
 
 def _rest_of(pattern: Pattern, same: set[int]) -> Rest:

@@ -108,7 +108,8 @@ def is_plain(tracker: VariableTracker) -> bool:
         return tracker.tracker is not None and is_plain(tracker.tracker)
     if type(tracker) is TupleVariable:
         return tracker.source is None and all(is_plain(i) for i in tracker.items)
-    return type(tracker) in PLAIN and tracker.source is None and not getattr(tracker, "attrs", None)
+    plain = type(tracker) in PLAIN and tracker.source is None and not getattr(tracker, "attrs", None)
+    return plain and getattr(tracker, "cls", torch.Tensor) is torch.Tensor
 
 
 def parts_of(tracker: Any) -> list[Any] | None:
@@ -182,7 +183,7 @@ def shown(tracker: VariableTracker, seen: dict[Any, int], places: list[Source]) 
         return "place", tracker.source
     if type(tracker) is TensorVariable:
         fake = tracker.fake
-        if tracker.attrs or tracker.value is not None or type(fake) is not FakeTensor:
+        if tracker.attrs or tracker.value is not None or type(fake) is not FakeTensor or tracker.cls is not torch.Tensor:
             return None
         memory = seen.setdefault(("memory", fake.untyped_storage()._cdata), len(seen)) if fake.layout is torch.strided else None
         return (seen.setdefault(id(tracker), len(seen)), memory, tracker.cls, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype,

@@ -209,7 +209,8 @@ _MOST_TURNS = 10
 
 def _ask_and_answer(tx: Any, fn: Any, classes: list[type], args: list, kwargs: dict) -> VariableTracker:
     """What the first class says that has something to say (torch.overrides.handle_torch_function)."""
-    tx.state.outside += 1
+    if tx.state.function_modes:
+        tx.state.outside += 1  # for blocks: a mode may be another one the next time
     if tx.state.graph.body is not None:
         raise GraphBreak("input_subclass", "a tensor with a __torch_function__ in a function that torch calls")
     for cls, seen, words in _asked(tx, fn, classes, args, kwargs):
@@ -483,17 +484,23 @@ def switch_off(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Varia
         if tx.state.function_modes or tx.state.devices or tx.state.graph.watches_devices:
             raise GraphBreak("unsupported_context", "a TorchFunctionMode that is switched off")
         tx.state.modes_off += 1
-    tx.state.overrides_off += 1
-    tx.state.changed(None)
+    _switch(tx.state, 1)
     return NONE
 
 
 @method(SwitchedOffVariable, "__exit__")
 def switch_on(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     tx.state.modes_off -= obj.python_type() is _C.DisableTorchFunction
-    tx.state.overrides_off -= 1
-    tx.state.changed(None)
+    _switch(tx.state, -1)
     return NONE
+
+
+def _switch(state: Any, by: int) -> None:
+    """Blocks look at what is switched off themselves."""
+    outside = state.outside
+    state.changed(None)
+    state.outside = outside
+    state.overrides_off += by
 
 
 @handles(_C._is_torch_function_all_disabled)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from .. import _native
-from ..errors import GraphBreak, Restart
+from ..errors import GraphBreak
 from ..interp.state import realize
 from ..model.source import pinned
 from ..model.value import MISSING, LazyVariable, ListVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
@@ -129,9 +129,6 @@ def begin(state: Any) -> None:
     """Called before anything is asked of a live tensor: from now on the tracer's own questions are plain ones."""
     if state.graph.body is not None:
         raise GraphBreak("input_subclass", "a tensor with a __torch_function__ in a function that torch calls")
-    if state.blocks is not None:  # they know nothing of classes
-        state.blocks.differs()
-        raise Restart
     if not state.overriding:
         state.overriding = True
         state.shield = _C.DisableTorchFunctionSubclass()

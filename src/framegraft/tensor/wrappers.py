@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..errors import GraphBreak, Restart
+from ..errors import GraphBreak
 from ..model.guards import Condition
 from ..model.source import Source, pinned
 from ..model.value import MISSING, LazyVariable, ObjectVariable, TensorVariable, VariableTracker, constant
@@ -158,20 +158,22 @@ def prepare(state: Any, value: Any, source: Source, whole: Any, guard: Any) -> E
     """
     if state.graph.body is not None:
         raise GraphBreak("input_subclass", f"a {type(value).__name__} in a function that torch calls")
-    if state.blocks is not None:  # they know nothing of tensors inside of others
-        state.blocks.differs()
-        raise Restart
     if value._is_view() and (value.requires_grad or value._base.requires_grad):
         raise GraphBreak("input_subclass", f"a {type(value).__name__} that is a view with a gradient")
-    expect(state)
     extents = Extents(whole, _guard(state, value, source, guard))
+    expose(state, value, source, extents)
+    return extents if extents.are_symbols() else None
+
+
+def expose(state: Any, value: torch.Tensor, source: Source, extents: Extents | None = None) -> None:
+    """Make the twin of a wrapper whose parts are guarded, and tell where they are."""
+    expect(state)
     fake = twin(state.graph.mode, value, extents)
     for name, held in (value.__dict__ | flatten(value)[0]).items():  # what operations may hand on
         of_twin = _held(fake, name)
         is_part = isinstance(held, torch.Tensor) and isinstance(of_twin, torch.Tensor)
         if is_part or type(held) not in CONSTANT_TYPES and of_twin is held:
             state.graph.mode.wrappers[id(of_twin)] = LazyVariable(held, _place(value, source, name))
-    return extents if extents.are_symbols() else None
 
 
 def _guard(state: Any, value: Any, source: Source, guard: Any) -> dict[str, Any]:
