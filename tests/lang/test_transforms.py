@@ -248,3 +248,21 @@ def test_numbers_that_only_the_function_looks_at(backend):
     with framegraft.config.patch(raise_internal_errors=True):
         for factor[0] in (1.0, 2.0, 3.5, 2, 4, True):
             assert torch.equal(compiled(torch.ones(3)), f(torch.ones(3)))
+
+
+@differential(two)
+def test_transforms_that_fail_on_fake_tensors(x, y):
+    found = torch.vmap(torch.func.hessian(lambda a: (a**3).sum()))(x)
+    return found, torch.func.jvp(torch.sin, (x,), (y,))
+
+
+def test_dispatch_keys_after_a_transform_that_fails_on_fake_tensors():
+    def f(x):
+        return torch.vmap(torch.func.hessian(lambda a: (a**3).sum()))(x)
+
+    x = torch.arange(6.0).reshape(2, 3)
+    before = str(torch._C._dispatch_tls_local_include_set()), str(torch._C._dispatch_tls_local_exclude_set())
+    with pytest.raises(framegraft.exc.Unsupported):
+        framegraft.compile(f, backend="eager", fullgraph=True)(x)
+    assert (str(torch._C._dispatch_tls_local_include_set()), str(torch._C._dispatch_tls_local_exclude_set())) == before
+    assert torch.equal(f(x), 6 * torch.diag_embed(x))

@@ -6,8 +6,10 @@ sees (shapes under ``vmap``, ``requires_grad`` under ``grad``) is what it sees i
 
 from __future__ import annotations
 
+import contextlib
+import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -73,7 +75,7 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any, t
 
     fake_args, fake_kwargs = pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, given)
     try:
-        with graph.propagating():
+        with _dispatching_as_before(), graph.propagating():
             result = make(rehearse)(*fake_args, **fake_kwargs)
     except running.PROPAGATION_ERRORS as error:
         raise running.not_propagated(f"torch.func.{name}", error) from None
@@ -101,6 +103,23 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any, t
     wrapped = iter(running.wrap_result(tx, node, tuple(real), unwrap).items)  # type: ignore[attr-defined]
     flat = [next(wrapped) if isinstance(o, torch.Tensor) else o for o in outputs]
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(flat, shape))
+
+
+@contextlib.contextmanager
+def _dispatching_as_before() -> Iterator[None]:
+    """Torch tells in an error's message of tensors, and holds a guard meanwhile: where that fails, the guard lives in the error's traceback.
+
+    It puts back torch's dispatch keys of that moment when it dies, so it has to die here, before those of this moment are put back.
+    """
+    with torch._C._ForceDispatchKeyGuard(torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()):
+        try:
+            yield
+        except running.PROPAGATION_ERRORS as error:
+            found: BaseException | None = error
+            while found is not None:
+                traceback.clear_frames(found.__traceback__)
+                found = found.__context__
+            raise
 
 
 _MOST_CALLS = 64  # of one function by a transform: vmap and jacrev with chunk_size
