@@ -1,5 +1,7 @@
 """Closures, cells and nonlocal."""
 
+import functools
+
 import torch
 
 from .differential import differential
@@ -266,3 +268,51 @@ def apply_all(fns, x):
     for fn in fns:
         x = fn(x)
     return x
+
+
+def shifted_by(n):
+    def shift(x, *, power=1):
+        return x + n
+
+    return shift
+
+
+class Caller:
+    def __init__(self, fn):
+        self.fn = fn
+
+    def call(self, x):
+        return self.fn(x)
+
+
+@differential(calls=3, graphs=1)
+def test_functions_made_at_each_call_wait_in_objects_behind_a_break(x):
+    k = x.dim()
+    part, nested = functools.partial(lambda v, by: v * by, by=3), functools.partial(functools.partial(scaled_by(2), x), power=2)
+    caller, method = Caller(lambda v: v + k), Caller(lambda v: v - k).call
+    print("break")
+    return part(caller.call(x)) + nested() * method(x)
+
+
+@differential(lambda: (Caller(scaled_by(2)), functools.partial(scaled_by(3), power=2), torch.ones(3)), calls=3, graphs=1)
+def test_functions_made_at_each_call_arrive_in_objects(caller, part, x):
+    return caller.call(x) + part(x), caller.fn == part.func
+
+
+@differential(build=True, calls=6)
+def test_functions_in_an_object_are_exchanged():
+    caller, made = Caller(scaled_by(2)), [scaled_by(2), scaled_by(3), lambda x: x - 1]
+    turn = 0
+
+    def fn(x):
+        nonlocal turn
+        turn += 1
+        y = caller.call(x)
+        if turn == 4:
+            made[1].__kwdefaults__["power"] = 3
+        elif turn == 5:
+            caller.fn.__code__ = shifted_by(0).__code__
+        caller.fn = made[turn % 3]
+        return y
+
+    return fn

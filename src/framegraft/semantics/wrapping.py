@@ -274,12 +274,12 @@ class VariableBuilder:
         return ObjectVariable(value, types.FunctionType, source)
 
 
-_HELD = frozenset(("ARG", "CELLOBJ", "ITEM", "KEY", "CELLVAL", "FCLOSURE", "FDEFAULTS"))
+_HELD = frozenset(("ARG", "CELLOBJ", "ITEM", "KEY", "CELLVAL", "FCLOSURE", "FDEFAULTS", "ATTR", "DICT", "MFUNC", "MSELF"))
 
 
 def known_by_parts(value: types.FunctionType, source: Source) -> bool:
-    """Functions reached through locals or cells may be made anew at each call, and so may those defined in functions that containers in
-    locals hold: these are guarded by their parts, not by identity."""
+    """Functions reached through locals or cells may be made anew at each call, and so may those defined in functions that containers and
+    objects in locals hold: these are guarded by their parts, not by identity."""
     if source.root().access not in ("ARG", "CELLOBJ"):
         return False
     if source.access in ("ARG", "CELLVAL"):
