@@ -107,7 +107,7 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any, t
 
 @contextlib.contextmanager
 def _dispatching_as_before() -> Iterator[None]:
-    """Torch tells in an error's message of tensors, and holds a guard meanwhile: where that fails, the guard lives in the error's traceback.
+    """Torch holds a guard while it tells of tensors in an error's message: where that fails, it lives in the error's traceback.
 
     It puts back torch's dispatch keys of that moment when it dies, so it has to die here, before those of this moment are put back.
     """
