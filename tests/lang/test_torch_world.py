@@ -4,6 +4,8 @@ import pytest
 import torch
 import torch.utils._pytree as pytree
 
+import framegraft
+
 from .differential import differential
 
 
@@ -268,3 +270,25 @@ def test_new_tensors_of_a_size(x, y, size):
 @differential(two)
 def test_a_new_tensor_without_dimensions(x, y):
     return x * y, x.new(torch.Size([])).fill_(1), x.new(()), x.new(x.shape[2:]).fill_(3)
+
+
+def marked(mark, k):
+    def op(x):
+        return x * k
+
+    return mark(op)
+
+
+@pytest.mark.parametrize("mark", [framegraft.allow_in_graph, framegraft.assume_constant_result, framegraft.disallow_in_graph])
+def test_marked_functions_of_the_same_code(mark):
+    def f(op, x):
+        return x + op(x if mark is not framegraft.assume_constant_result else 2)
+
+    def held(ops, x):
+        return f(ops[0], x)
+
+    x, ops, compiled = torch.ones(2), [marked(mark, k) for k in (2, 3)], framegraft.compile(f, backend="eager")
+    inside = framegraft.compile(held, backend="eager")
+    for op in (*ops, *ops):
+        assert torch.equal(compiled(op, x), f(op, x))
+        assert torch.equal(inside([op], x), f(op, x))

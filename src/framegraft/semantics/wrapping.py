@@ -265,7 +265,7 @@ class VariableBuilder:
         if known_by_parts(value, source):
             guards.add(source, "TYPE", types.FunctionType)
             guards.add(source.child("FCODE"), "ID", value.__code__)
-            if id(value.__globals__) in self.state.scopes:  # of a function that is traced
+            if value.__code__.co_flags & inspect.CO_NESTED or id(value.__globals__) in self.state.scopes:  # of a function that is traced
                 guards.add(source.child("FGLOBALS"), "PY", _GlobalsAre(value.__globals__))
             else:
                 guards.pin(source, value)
@@ -279,8 +279,8 @@ _HELD = frozenset(("ARG", "CELLOBJ", "ITEM", "KEY", "CELLVAL", "FCLOSURE", "FDEF
 
 def known_by_parts(value: types.FunctionType, source: Source) -> bool:
     """Functions reached through locals or cells may be made anew at each call, and so may those defined in functions that containers and
-    objects in locals hold: these are guarded by their parts, not by identity."""
-    if source.root().access not in ("ARG", "CELLOBJ"):
+    objects in locals hold: these are guarded by their parts, not by identity. Those that the engine knows are never traced."""
+    if source.root().access not in ("ARG", "CELLOBJ") or id(value) in HANDLERS or TENSOR.takes(value, [], {}):
         return False
     if source.access in ("ARG", "CELLVAL"):
         return True
