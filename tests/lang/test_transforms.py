@@ -266,3 +266,85 @@ def test_dispatch_keys_after_a_transform_that_fails_on_fake_tensors():
         framegraft.compile(f, backend="eager", fullgraph=True)(x)
     assert (str(torch._C._dispatch_tls_local_include_set()), str(torch._C._dispatch_tls_local_exclude_set())) == before
     assert torch.equal(f(x), 6 * torch.diag_embed(x))
+
+
+class Log:
+    def __init__(self):
+        self.calls, self.seen = 0, []
+
+
+@differential(lambda: (*two(), Log()), graphs=1, calls=1)
+def test_functions_that_change_objects_from_outside(x, y, log):
+    count = 0
+
+    def f(a):
+        nonlocal count
+        count += 1
+        log.calls += 1
+        log.seen.append((a.shape, a.dim(), y))
+        log.last, made = y, []
+        made.append(a * 2)
+        return (a**3).sum() * log.calls + made[0].sum()
+
+    return (torch.func.grad(f)(x), torch.vmap(torch.func.grad(f))(x), torch.func.jacrev(f)(x), torch.func.hessian(f)(x[0]),
+            torch.vmap(f, chunk_size=1)(x), torch.func.jvp(f, (x,), (y,)), count, log.seen[0][2] is y)
+
+
+@differential(two)
+def test_functions_that_leave_their_tensors(x, y):
+    left, kept = [], Log()
+
+    def f(a):
+        inner = []
+        left.append(inner)
+        inner.append({"sine": a.sin()})
+        return a.sum()
+
+    def nested(a):
+        def g(b):
+            kept.seen.append(b * 2)
+            return b.sum()
+
+        grad = torch.func.grad(g)(a)
+        kept.seen.clear()
+        return (grad * a).sum()
+
+    return torch.func.grad(f)(x), len(left), torch.func.grad(nested)(y)
+
+
+@differential(two)
+def test_pullbacks_of_functions_that_change_objects(x, y):
+    calls = []
+
+    def f(a):
+        calls.append(len(calls))
+        return a.sin()
+
+    out, pull = torch.func.vjp(f, x)
+    return out, pull(y), calls
+
+
+def test_branches_that_change_objects():
+    def f(x, calls):
+        def g(a):
+            calls.append(1)
+            return a.sin().sum()
+
+        return torch.cond(x.sum() > 0, lambda a: torch.func.grad(g)(a), lambda a: a * 2, (x,))
+
+    with pytest.raises(framegraft.exc.Unsupported, match="a side effect"):
+        framegraft.compile(f, backend="eager", fullgraph=True)(torch.ones(3), [])
+
+
+@differential(two, graphs=2, calls=3)
+def test_transforms_wait_behind_a_break(x, y):
+    grad = torch.func.grad(lambda a: (a * y).sin().sum())
+    rows, second = torch.vmap(lambda a, b: a * b, in_dims=(0, None)), torch.func.hessian(lambda a: (a**3).sum())
+    z = x + 1
+    framegraft.graph_break()
+    return grad(z), rows(z, y[0]), second(y[0])
+
+
+@differential(lambda: (torch.func.grad(lambda a: (a**2).sum()), *two()), graphs=1, calls=3)
+def test_transforms_made_for_each_call(grad, x, y):
+    return grad(x) + y

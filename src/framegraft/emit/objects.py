@@ -36,6 +36,7 @@ from ..tensor.hooks import LaterHandleVariable
 from ..tensor.inference import InferenceVariable
 from ..tensor.modes import ENTERED
 from ..tensor.running import StructVariable
+from ..tensor.transforms import TransformVariable
 from .codegen import Codegen, Unreconstructible, builds, refers_to
 from .made import complete_exception, new_exception, new_function, new_inference_mode, new_random, new_traceback
 
@@ -273,6 +274,14 @@ def _partial(cg: Codegen, t: PartialVariable) -> None:
         cg.load(value)
         cg.op("LOAD_FAST", cg.temps[id(t)])
         cg.op("STORE_ATTR", attr)
+
+
+@builds(TransformVariable)
+def _transform(cg: Codegen, t: TransformVariable) -> None:
+    cg.load_object(t.make)
+    cg.load(t.args[-1])
+    cg.call(1)
+    cg.store_temp(t)
 
 
 @builds(GetterVariable)

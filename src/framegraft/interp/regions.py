@@ -12,20 +12,28 @@ from .frame import InstructionTranslator
 
 
 @contextlib.contextmanager
-def pure(state: Any, what: str) -> Iterator[None]:
-    """A region in which a change of anything older than the region breaks the graph. ``what`` names it for the user."""
-    before = state.pure, state.older
-    state.pure, state.older = what, known_trackers(state)
+def pure(state: Any, what: str, replays: bool = False) -> Iterator[dict[int, VariableTracker]]:
+    """A region in which a change of anything older than the region breaks the graph. ``what`` names it for the user.
+
+    ``replays``: the region is run once for each time that it is traced, so that Python's objects may be changed. Gives what is older.
+    """
+    before = state.pure, state.older, state.replays
+    state.pure, state.older, state.replays = what, known_trackers(state), replays and (state.replays or not state.pure)
     try:
-        yield
+        yield state.older
     finally:
-        state.pure, state.older = before
+        state.pure, state.older, state.replays = before
 
 
 def known_trackers(state: Any) -> dict[int, VariableTracker]:
     """All trackers that the trace can reach, by id. Holding them keeps the ids their own."""
     roots: list[Any] = [*state.by_id.values(), *state.mutated.values(), *state.generators, *state.exceptions, *state.frames]
     return reachable([*roots, *(scope.stores for scope in state.scopes.values())], dict(state.older))
+
+
+def left_behind(state: Any, older: dict[int, VariableTracker]) -> dict[int, VariableTracker]:
+    """What can be reached from what was there before a region, and from the objects that it has found since."""
+    return reachable([*older.values(), *state.by_id.values(), *(scope.stores for scope in state.scopes.values())])
 
 
 def needed_trackers(state: Any) -> dict[int, VariableTracker]:

@@ -81,6 +81,8 @@ class TraceState:
         self.arguments: list[LazyVariable] = []  # their values
         self.pure = ""  # the region that is traced, in which nothing from outside may be changed: regions.py
         self.older: dict[int, VariableTracker] = {}  # what was there before the region
+        self.replays = False  # the region may change it, but for torch's state: its changes are made behind the graph like others
+        self.changes = 0  # of what was there before such regions
         self.caught = False  # an operation stands where the program would catch what it raises
         self.rescued = False  # so does one that may raise, depending on the values in its tensors
         self.outside = 0  # changes to what is reached from outside of the trace
@@ -129,7 +131,9 @@ class TraceState:
         self.dirty += 1
         self.outside += tracker is None or tracker.source is not None or id(tracker) in self.held
         if self.pure and (tracker is None or tracker.source is not None or id(tracker) in self.older):
-            raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
+            if tracker is None or not self.replays:
+                raise GraphBreak("unsupported_mutation", f"a side effect inside of {self.pure}")
+            self.changes += 1
 
     def mark_mutated(self, tracker: VariableTracker) -> None:
         self.changed(tracker)

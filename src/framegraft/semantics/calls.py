@@ -375,6 +375,15 @@ def _inline_born(tx: Any, fn: FunctionVariable, args: Args, kwargs: Kwargs, wait
     return run_inline(tx, fn.code, fn.globals_of, bound, fn.closure, None, waiting)
 
 
+def _source_of(tx: Any, fn: ObjectVariable, value: types.FunctionType) -> Source:
+    """Of a function whose code is assured."""
+    source = fn.source or pinned(value)
+    if source.access == "CONST" or not known_by_parts(value, source):
+        source = tx.state.guards.pin(source, value)
+        tx.state.guards.add(source.child("FCODE"), "ID", value.__code__)
+    return source
+
+
 def inline_call(
     tx: Any, fn: ObjectVariable, value: types.FunctionType, args: Args, kwargs: Kwargs, waiting: bool = False
 ) -> VariableTracker:
@@ -386,7 +395,7 @@ def inline_call(
         return call(tx, LazyVariable(inner, source.child("ATTR", attribute)) if attribute else wrap_pinned(tx, inner), args, kwargs)
     other = REPLACED.get(value.__code__)
     if other is not None:
-        source = tx.state.guards.pin(fn.source or pinned(value), value)
+        source = _source_of(tx, fn, value)
         held = [LazyVariable(cell.cell_contents, source.child("FCLOSURE").child("ITEM", i).child("CELLVAL"))
                 for i, cell in enumerate(value.__closure__ or ())]
         tx.state.waiting = waiting and value.__code__ not in WHOLE
@@ -395,12 +404,7 @@ def inline_call(
     if reason is not None:
         raise GraphBreak(*reason)
     guards = tx.state.guards
-    source = fn.source
-    if source is None:
-        source = pinned(value)
-    if source.access == "CONST" or not known_by_parts(value, source):
-        source = guards.pin(source, value)
-        guards.add(source.child("FCODE"), "ID", value.__code__)
+    source = _source_of(tx, fn, value)
     defaults: Args = []
     default_values = value.__defaults__
     if default_values:

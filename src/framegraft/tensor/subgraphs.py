@@ -16,7 +16,7 @@ import torch.fx
 from torch.utils import _pytree as pytree
 
 from ..errors import GraphBreak
-from ..interp.regions import pure
+from ..interp.regions import left_behind, pure
 from ..interp.state import realize
 from ..model.value import (
     ConstantVariable,
@@ -162,18 +162,21 @@ def tensors_of(structure: Any) -> list:
     return [leaf for leaf in pytree.tree_leaves(structure) if isinstance(leaf, torch.Tensor)]
 
 
-def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any, given: Iterable[torch.fx.Node] = ()) -> Traced:
+def trace(
+    tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any, given: Iterable[torch.fx.Node] = (), replays: bool = False
+) -> Traced:
     """Trace a call of ``fn`` with these structures, whose tensors are what torch would pass.
 
-    ``given`` are the nodes of these tensors where torch passes the very tensors of the program.
+    ``given`` are the nodes of these tensors where torch passes the very tensors of the program. ``replays``: torch calls ``fn`` once for
+    this call, and may have it change Python's objects.
     """
-    graph = tx.state.graph
+    graph, changes = tx.state.graph, tx.state.changes
     if tx.state.overriding:
         raise GraphBreak("input_subclass", "a tensor with a __torch_function__ near a function that torch calls")
     body = Body(graph.body)
     graph.body = body
     try:
-        with pure(tx.state, f"the function given to {name}"):
+        with pure(tx.state, f"the function given to {name}", replays) as older:
             nodes = iter(given)
             inside = pytree.tree_map(lambda v: body.input(v, next(nodes, None)) if isinstance(v, torch.Tensor) else v, (args, kwargs))
             positional = [as_tracker(tx, a) for a in inside[0]]
@@ -182,6 +185,8 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any, given
             results = as_structure(tx, calls.call(tx, fn, positional, named))
             if any(value._version != version for value, version in known):
                 raise GraphBreak("unsupported_mutation", f"the function given to {name} changes a tensor that it did not make")
+        if tx.state.changes > changes and any(_is_of(body, tracker) for tracker in left_behind(tx.state, older).values()):
+            raise GraphBreak("unsupported_mutation", f"the function given to {name} leaves tensors of its own in objects from outside")
         leaves = [leaf for leaf in pytree.tree_leaves(results) if isinstance(leaf, TensorVariable)]
         if any(isinstance(leaf, VariableTracker) and leaf not in leaves for leaf in pytree.tree_leaves(results)):
             raise GraphBreak("untraceable_call", f"the function given to {name} returns something other than tensors and constants")
@@ -190,6 +195,10 @@ def trace(tx: Any, name: str, fn: VariableTracker, args: Any, kwargs: Any, given
     finally:
         graph.body = body.parent
     return Traced(body, leaves, pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, results))
+
+
+def _is_of(body: Body, tracker: VariableTracker) -> bool:
+    return isinstance(tracker, TensorVariable | SymbolicVariable) and tracker.node is not None and tracker.node.graph is body.graph
 
 
 def versions(tx: Any) -> list[tuple[torch.Tensor, int]]:

@@ -31,10 +31,11 @@ func: Any = torch.func
 class TransformVariable(MethodVariable):
     """What ``torch.func.grad(f)`` gives: a function that calls ``f`` through ``make``, torch's transform with its options."""
 
-    __slots__ = ("args",)
+    __slots__ = ("args", "make")
 
     def __init__(self, tx: Any, name: str, make: Callable, fn: VariableTracker) -> None:
         super().__init__(wrap_pinned(tx, call_transform), NONE)
+        self.make = make
         self.args = [constant(name), ObjectVariable(make, type(make)), fn]
 
     def python_type(self) -> type:
@@ -70,7 +71,7 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any, t
         if len(found) == _MOST_CALLS:
             raise GraphBreak("untraceable_call", f"{name}, which calls its function more than {_MOST_CALLS} times")
         with _disable_current_modes():  # each operation of the body enters them anew
-            found.append(subgraphs.trace(tx, name, fn, args, kwargs))
+            found.append(subgraphs.trace(tx, name, fn, args, kwargs, replays=told is None))
         return found[-1].results
 
     fake_args, fake_kwargs = pytree.tree_map(lambda v: v.fake if isinstance(v, TensorVariable) else v, given)
