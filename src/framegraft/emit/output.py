@@ -13,8 +13,17 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
 from ..interp.unwind import PreviousException
 from ..model.source import Source, instr
-from ..model.value import NONE, ExceptionVariable, LazyVariable, SymbolicVariable, TensorVariable, VariableTracker, looked_at
-from ..semantics import iteration
+from ..model.value import (
+    ExceptionVariable,
+    GeneratorVariable,
+    LazyVariable,
+    ObjectVariable,
+    SymbolicVariable,
+    TensorVariable,
+    VariableTracker,
+    looked_at,
+)
+from ..semantics import generators
 from ..tensor import devices
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
@@ -190,24 +199,27 @@ class Segment:
     def _none_left_open(self) -> None:
         """A generator that waits inside of a ``try`` or ``with`` runs its handlers when it dies, at a time that the trace does not know."""
         for generator in list(self.state.generators):
-            waits = generator.started and not generator.finished and _is_in_try(generator.frame.inst)
+            waits = generator.started and not generator.finished and (
+                _is_in_try(generator.frame.inst) or isinstance(generators.awaited(self.root, generator), ObjectVariable))
             if waits and id(generator) not in self.cg.temps and not self._closes_quietly(generator):
                 raise Unreconstructible("a generator that dies inside of a try or with statement and does something then")
 
     def _closes_quietly(self, generator: Any) -> bool:
         """Whether closing the generator changes nothing, so that the time does not matter."""
         state = self.state
-        dirty, nodes, stores = state.dirty, state.graph.call_count, [len(s.stores) for s in state.scopes.values()]
+        nodes, stores = state.graph.call_count, [len(s.stores) for s in state.scopes.values()]
+        dirty, inner = state.dirty + 1, generators.awaited(self.root, generator)  # resume() itself counts as one change
+        while type(inner) is GeneratorVariable and inner.started and not inner.finished:
+            dirty, inner = dirty + 1, generators.awaited(self.root, inner)
         try:
-            iteration.resume(self.root, generator, NONE, ExceptionVariable(GeneratorExit, []))
+            generators.close(self.root, generator)
         except UserRaise as raised:
             quiet = raised.value.python_type() is GeneratorExit
         except GraphBreak:
             quiet = False
         else:
             quiet = generator.finished
-        # resume() itself counts as one change
-        return quiet and (dirty + 1, nodes, stores) == (state.dirty, state.graph.call_count, [len(s.stores) for s in state.scopes.values()])
+        return quiet and (dirty, nodes, stores) == (state.dirty, state.graph.call_count, [len(s.stores) for s in state.scopes.values()])
 
     def _push_stack(self, stack: list[VariableTracker]) -> None:
         cg = self.cg

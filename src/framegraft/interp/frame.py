@@ -202,7 +202,7 @@ class InstructionTranslator:
             if not value.raised:
                 set_context(self.state, value)
                 value.raised = True
-            if inst.op != "RERAISE" and not (inst.op == "RAISE_VARARGS" and inst.arg == 0):
+            if inst.op not in ("RERAISE", "CLEANUP_THROW") and not (inst.op == "RAISE_VARARGS" and inst.arg == 0):
                 value.trace.append((self.code, self.line()))
         if handler is None:
             return False

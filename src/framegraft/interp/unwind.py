@@ -166,7 +166,12 @@ def with_except_start(tx: Tx, inst: Instruction) -> None:
 
 @rule("CLEANUP_THROW")
 def cleanup_throw(tx: Tx, inst: Instruction) -> None:
-    raise GraphBreak("raised_exception", "an exception is thrown into a generator that waits for another one")
+    """Behind a ``yield from`` into which an exception was thrown (CPython 3.12 and later): a StopIteration ends that."""
+    value = tx.pop()
+    tx.popn(2)
+    if not issubclass(value.python_type(), StopIteration):
+        raise UserRaise(value)
+    tx.stack.append(core.value_of_stop(tx, value))
 
 
 def _handlers(frame: Tx, of_data: bool = True) -> Iterator[tuple[ExceptionHandler, bool]]:

@@ -467,8 +467,12 @@ def send(tx: Any, receiver: VariableTracker, value: VariableTracker) -> tuple[bo
     except UserRaise as raised:
         if not iteration.stops(raised):
             raise
-        error = raised.value
-        if lookup.mro_lookup(tx, error.python_type(), "value") is not StopIteration.__dict__["value"]:
-            raise GraphBreak("unsupported_iterator", "a StopIteration with a value of its own kind") from None
-        return True, realize(attributes.get_attr(tx, error, "value"), tx.state)
+        return True, value_of_stop(tx, raised.value)
     return (True, NONE) if item is None else (False, item)
+
+
+def value_of_stop(tx: Any, error: VariableTracker) -> VariableTracker:
+    """What a StopIteration tells of the end (_PyGen_FetchStopIterationValue)."""
+    if lookup.mro_lookup(tx, error.python_type(), "value") is not StopIteration.__dict__["value"]:
+        raise GraphBreak("unsupported_iterator", "a StopIteration with a value of its own kind")
+    return realize(attributes.get_attr(tx, error, "value"), tx.state)

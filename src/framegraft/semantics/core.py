@@ -5,7 +5,7 @@ The parts live in their own files; this one re-exports them so that rules can sa
 
 from ..interp.state import need_constant
 from .attributes import attribute_name, get_attr, special_method
-from .calls import call, inline_call, send
+from .calls import call, inline_call, send, value_of_stop
 from .containers import del_item, mapping_items, sequence_items, set_item
 from .hashed import dict_get, dict_set, hash_key, set_add, set_update
 from .iteration import drawn, get_iter, next_item, unpack_iterable
@@ -49,6 +49,7 @@ __all__ = [
     "store_cell",
     "truth",
     "unpack_iterable",
+    "value_of_stop",
     "wrap_class",
     "wrap_constant",
 ]

@@ -5,23 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import UserRaise
-from ..interp.state import realize, set_context, user_error
+from ..interp.state import user_error
 from ..model.dispatch import method
 from ..model.value import (
     NONE,
     CombinedIteratorVariable,
     ConstantVariable,
-    ExceptionVariable,
     GeneratorVariable,
     IteratorVariable,
-    TupleVariable,
     VariableTracker,
 )
-from . import (
-    calls,
-    iteration,
-)
-from .class_checks import is_class
+from . import generators, iteration
 
 
 @method(IteratorVariable, "__iter__")
@@ -74,17 +68,7 @@ def generator_send(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) ->
 
 @method(GeneratorVariable, "throw")
 def generator_throw(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -> VariableTracker:
-    error = args[0]
-    if is_class(error):  # (type, value, traceback), as _gen_throw and PyErr_NormalizeException take it
-        value = args[1] if len(args) > 1 else NONE
-        if isinstance(value, ConstantVariable) and value.value is None:
-            error = realize(calls.call(tx, error, [], {}), tx.state)
-        elif issubclass(value.python_type(), BaseException):
-            error = value
-        else:
-            items = value.items if isinstance(value, TupleVariable) else [value]
-            error = realize(calls.call(tx, error, list(items), {}), tx.state)
-    return _generator_result(*iteration.resume(tx, obj, NONE, error))
+    return _generator_result(*generators.throw(tx, obj, args))
 
 
 @method(GeneratorVariable, "close")
@@ -92,14 +76,10 @@ def generator_close(tx: Any, obj: GeneratorVariable, args: list, kwargs: dict) -
     if obj.finished or not obj.started:
         obj.finished = True
         return NONE
-    leave = ExceptionVariable(GeneratorExit, [])
-    set_context(tx.state, leave)
     try:
-        done, value = iteration.resume(tx, obj, NONE, leave)
+        _, value = generators.close(tx, obj)
     except UserRaise as raised:
         if issubclass(raised.value.python_type(), (GeneratorExit, StopIteration)):
             return NONE
         raise
-    if done:
-        return value if _CLOSE_GIVES else NONE
-    raise UserRaise(user_error(RuntimeError, "generator ignored GeneratorExit"))
+    return value if _CLOSE_GIVES else NONE
