@@ -706,3 +706,10 @@ def test_default_devices_switched_off_at_the_call():
     for off in (torch._C.DisableTorchFunctionSubclass, torch._C.DisableTorchFunction, torch._C.DisableTorchFunctionSubclass):
         with torch.device("meta"), off():
             assert compiled() == f()
+
+
+@differential(lambda: ([torch.ones(2), torch.ones(3)], (torch.ones(2), torch.zeros(2))), graphs=1)
+def test_operations_in_place_on_lists_give_these_back(tensors, others):
+    given = [torch._foreach_add_(tensors, 1), torch._foreach_mul_(others, 2), torch._foreach_lerp_(self=tensors, tensors1=tensors, weight=0.5)]
+    made = [tensors[0] + 1]
+    return given[0] is tensors, given[1] is others, given[2] is tensors, torch._foreach_sqrt_(made) is made, given, torch._foreach_exp(others)

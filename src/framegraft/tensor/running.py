@@ -185,9 +185,10 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
                                 kept.keeps(result, rebound, unwrap.by_fake.values())):
         state.graph.graph.erase_node(node)
         raise GraphBreak("unsupported_mutation", f"{name} of a tensor whose data was set: it changes it, or autograd saves it")
-    for given, fake in zip(kwargs.values(), fake_kwargs.values(), strict=True):
-        if result is fake and isinstance(given, TupleVariable):  # functions in Python give ``out`` back
-            return given
+    if isinstance(result, (list, tuple)):  # functions in Python give ``out`` back, operations in place on lists these lists
+        for given, fake in zip((*args, *kwargs.values()), (*fake_args, *fake_kwargs.values()), strict=True):
+            if result is fake:
+                return given
     calls = state.graph.call_count - 1
     made = wrap_result(tx, node, result, unwrap)
     if blocks is not None:
