@@ -72,9 +72,18 @@ def writes_what_lives(x, i):
     return y
 
 
+def writes_by_keyword(x, i):
+    y = x * 1
+    torch.relu_(input=y)
+    torch._foreach_mul_(self=[y], scalar=2)
+    torch.ops.aten.add_.Tensor(self=y.view(-1), other=y)
+    return y
+
+
 @pytest.mark.parametrize("index", [1, 9])
 @pytest.mark.parametrize("grad", [False, True])
-@pytest.mark.parametrize("body", [draws, fills, drops, draws_pairs, attends, indexes, looks_up, inverts, sets, divides, writes_what_lives])
+@pytest.mark.parametrize("body", [draws, fills, drops, draws_pairs, attends, indexes, looks_up, inverts, sets, divides, writes_what_lives,
+                                  writes_by_keyword])
 def test_as_in_eager_mode(body, grad, index):
     def run(fn):
         torch.manual_seed(3)

@@ -144,7 +144,7 @@ def written_tensor(node: Node) -> Node | None:
         getattr(node.target, "__module__", "") == "_operator" and name.startswith("i") and name[1:] in _INPLACE)
     if not inplace and node.kwargs.get("out") is None:
         return None
-    first = node.kwargs.get("out") or node.args[0]
+    first = node.kwargs.get("out") or (node.args[0] if node.args else node.kwargs.get("input") or node.kwargs.get("self"))
     return first if isinstance(first, Node) else node
 
 
