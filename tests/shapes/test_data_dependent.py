@@ -112,10 +112,98 @@ def test_check_that_fails(captured):
         return x + k
 
     captured(f, with_numbers(3, 4))
-    compiled = framegraft.compile(f, backend="eager")
-    for call in (compiled, f):
+    for call in (f, *(framegraft.compile(f, backend=backend, fullgraph=True) for backend in BACKENDS)):
         with pytest.raises(RuntimeError, match=r"too small: torch.Size\(\[5\]\)"):
             call(*with_numbers(1)[0])
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_check_that_fails_once_captured(backend):
+    def f(x, n):
+        k = n.item()
+        torch._check(k < 3, lambda: f"too large: {x.shape}")
+        return x[k % 3]
+
+    compiled = framegraft.compile(f, backend=backend, fullgraph=True)
+    x = torch.randn(5)
+    assert torch.equal(compiled(x, torch.tensor(2)), x[2])
+    with pytest.raises(RuntimeError, match=r"too large: torch.Size\(\[5\]\)"):
+        compiled(x, torch.tensor(7))
+
+
+READ_BY_OPERATIONS = {
+    "full": lambda x, n, w: (torch.full((2,), w), torch.full((n,), w)),
+    "alpha": lambda x, n, w: torch.add(x, x, alpha=w),
+    "clamp": lambda x, n, w: torch.clamp(x, w, 3),
+    "foreach": lambda x, n, w: (torch._foreach_add([x, x], 1 - w), torch._foreach_addcmul([x], [x], [x], value=1 - w)),
+    "narrow": lambda x, n, w: x.narrow(0, n - 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", READ_BY_OPERATIONS)
+def test_numbers_that_an_operation_reads(captured, name):
+    x = torch.arange(12.0).reshape(3, 4)
+    calls = [(x, torch.tensor(n), torch.tensor(w, dtype=torch.float64)) for n, w in ((2, 0.5), (1, -0.5), (3, 2.0))]
+    assert captured(READ_BY_OPERATIONS[name], calls, fullgraph=True)["graphs"] == 1
+
+
+def test_size_computed_from_what_an_operation_reads(captured):
+    assert captured(lambda n: torch.arange(0, n, 2) + 1, [(torch.tensor(5),), (torch.tensor(4),)])["graph_breaks"] == 1
+
+
+def _written(x, n):
+    row = x[n]
+    row.add_(1)
+    return x, row
+
+
+def _set(x, n):
+    x[0, n] = 7
+    x[n] = x[0] * 2
+    return x
+
+
+def _no_such(x, n):
+    try:
+        return x[n + 1]
+    except IndexError as error:
+        return x + len(str(error))
+
+
+POSITIONS = {
+    "row": lambda x, n: x[n] + 1,
+    "others": lambda x, n: (x[:, n, None] + 1, x[n, n], x[..., n], x[n][0], x[0][x[0].argmax()], x[n.to(torch.int8), 1:]),
+    "written": _written,
+    "set": _set,
+    "no such": _no_such,
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_positions_in_tensors(name, dynamic, captured):
+    calls = [(torch.arange(12.0).reshape(3, 4) + i, torch.tensor(i)) for i in (1, 0, 2, -1, -3)]
+    assert captured(lambda x, n: POSITIONS[name](x.clone(), n), calls, fullgraph=True, dynamic=dynamic)["graphs"] == 1
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("name", ["written", "set"])
+def test_positions_in_arguments(backend, name):
+    compiled = framegraft.compile(POSITIONS[name], backend=backend, fullgraph=True)
+    for i in (1, 0, -1):
+        expected, got = torch.arange(12.0).reshape(3, 4), torch.arange(12.0).reshape(3, 4)
+        torch.testing.assert_close(compiled(got, torch.tensor(i)), POSITIONS[name](expected, torch.tensor(i)), rtol=0, atol=0)
+        torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize("position", [3, 7, -4])
+def test_position_out_of_range(backend, position):
+    compiled = framegraft.compile(lambda x, n: x[n] * 2, backend=backend, fullgraph=True)
+    x = torch.arange(12.0).reshape(3, 4)
+    assert torch.equal(compiled(x, torch.tensor(-1)), x[2] * 2)
+    with pytest.raises(IndexError, match=f"index {position} is out of bounds for dimension 0 with size 3"):
+        compiled(x, torch.tensor(position))
 
 
 CONVERSIONS = {

@@ -58,9 +58,12 @@ def _keep_number(tx: Any, value: SymbolicVariable, truth: bool) -> None:
 
 
 def run_check(tx: Any, node: Any) -> None:
-    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error."""
+    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error.
+
+    Of ``torch._check`` nothing is left behind AOTAutograd, which takes for true what has been assumed here.
+    """
     note_errors(tx.state, "_check", True)
-    tx.state.graph.node("call_function", torch._check, (node,), {})
+    tx.state.graph.node("call_function", torch.ops.aten._assert_scalar.default, (node, _WORDS), {})
 
 
 def _checker(function: Any, error: type[Exception]) -> None:

@@ -1,4 +1,4 @@
-"""Positions in tensors that are symbols: torch's indexing would read each as the number that it is in this call."""
+"""Positions in tensors that are symbols, or numbers in tensors: torch's indexing would read each as the number that it is in this call."""
 
 from __future__ import annotations
 
@@ -6,9 +6,50 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from ..model.value import NONE, ConstantVariable, SliceVariable, SymbolicVariable, TupleVariable, VariableTracker
+import torch
+
+from ..interp.state import realize
+from ..model.dispatch import TENSOR
+from ..model.value import (
+    NONE,
+    ConstantVariable,
+    SliceVariable,
+    SymbolicVariable,
+    TensorVariable,
+    TupleVariable,
+    VariableTracker,
+)
+from . import symbolic
 
 BY_KEY = frozenset((operator.getitem, operator.setitem))
+_INTEGERS = frozenset((torch.int8, torch.int16, torch.int32, torch.int64))  # uint8 is a mask
+
+
+def with_numbers(tx: Any, key: VariableTracker) -> VariableTracker:
+    """An index of a tensor with numbers for tensors of one whole number, which torch reads (applySelect).
+
+    As it is where it has other tensors, too.
+    """
+    key = realize(key, tx.state)
+    items = [realize(item, tx.state) for item in key.items] if type(key) is TupleVariable else [key]
+    tensors = [item for item in items if isinstance(item, TensorVariable)]
+    if not tensors or any(t.fake.dim() or t.fake.dtype not in _INTEGERS for t in tensors):
+        return key
+    items = [symbolic.read_number(tx, i, "item") or i if isinstance(i, TensorVariable) else i for i in items]
+    return TupleVariable(items) if type(key) is TupleVariable else items[0]
+
+
+def from_start(tx: Any, index: SymbolicVariable, size: Any) -> VariableTracker:
+    """A position that the data decides, counted from the start; the graph checks that there is one of that number."""
+    symbols = tx.state.graph.symbols
+    if not symbols.is_unbacked(index.value) or symbols.is_unbacked(size):
+        return index
+    first, after = symbolic.wrap_value(-size), symbolic.wrap_value(size)
+    for compare, bound in ((operator.ge, first), (operator.lt, after)):
+        exists = symbolic.compute(symbols, compare, [index, bound])
+        if exists is None or not TENSOR.assume(tx, exists, True):
+            return index  # the operation itself raises
+    return symbolic.compute(symbols, operator.mod, [index, after]) or index
 
 
 def selections(rank: int, key: VariableTracker, look: Callable[[VariableTracker], VariableTracker]) -> Any:

@@ -129,6 +129,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             return rewritten
     if target in indexing.BY_KEY and isinstance(args[0], TensorVariable):
         args = KEYS[0](tx, args)
+        if state.graph.data_numbers:
+            args = [args[0], indexing.with_numbers(tx, args[1]), *args[2:]]
         selected = _selected(tx, target, args) if state.graph.policy is not None else None
         if selected is not None:
             return selected
@@ -220,6 +222,7 @@ _IN_C = (types.MethodDescriptorType, types.BuiltinFunctionType)
 
 def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
     """Reading or writing of what positions that are symbols select; None where there are none."""
+    obj: Any
     obj, key, *value = args
     found = indexing.selections(obj.fake.dim(), realize(key, tx.state), lambda item: realize(item, tx.state))
     if found is None:
@@ -228,6 +231,7 @@ def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
     if first is not None:
         obj = run_node(tx, "call_function", operator.getitem, [obj, first], {})
     for dim, index in picked:
+        index = indexing.from_start(tx, index, obj.fake.shape[dim])
         obj = run_node(tx, "call_function", torch.select, [obj, constant(dim), index], {})
     return run_node(tx, "call_function", target, [obj, constant(...), *value], {}) if value else obj
 

@@ -17,6 +17,7 @@ import torch._guards
 import torch.fx
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
+    PendingUnbackedSymbolNotFound,
     ShapeEnv,
     StrictMinMaxConstraint,
     compute_unbacked_bindings,
@@ -385,7 +386,15 @@ class Symbols:
 
     def bind(self, node: Any, result: Any) -> bool:
         """Take note of the symbols that only the operation at ``node`` can tell. Whether there are any."""
-        bindings = compute_unbacked_bindings(self.env, result) if self.env.pending_fresh_unbacked_symbols else None
+        pending = self.env.pending_fresh_unbacked_symbols
+        if not pending:
+            return False
+        told = free_unbacked_symbols(result)
+        pending[:] = [s for s in pending if s in told]  # others are what it reads of a tensor for itself: ``torch.full(size, tensor)``
+        try:
+            bindings = compute_unbacked_bindings(self.env, result)
+        except PendingUnbackedSymbolNotFound:
+            raise GraphBreak("dynamic_output_shape", "a size that is computed from what the operation reads of a tensor") from None
         if not bindings:
             return False
         if self.graph.body is not None:
