@@ -129,7 +129,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             return rewritten
     if target in indexing.BY_KEY and isinstance(args[0], TensorVariable):
         args = KEYS[0](tx, args)
-        if state.graph.data_numbers:
+        if state.graph.data_numbers and state.graph.body is None:
             args = [args[0], indexing.with_numbers(tx, args[1]), *args[2:]]
         selected = _selected(tx, target, args) if state.graph.policy is not None else None
         if selected is not None:
