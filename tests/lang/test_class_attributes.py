@@ -403,3 +403,69 @@ def test_classes_that_cannot_be_changed(x):
 def test_dicts_of_classes_made_in_c(x):
     told = [(type(cls.__dict__).__name__, "foo" in getattr(cls, "__dict__", {})) for cls in (types.SimpleNamespace, types.ModuleType, int)]
     return x + 1, told
+
+
+class Members:
+    number = 3
+    items = [1]  # noqa: RUF012
+
+    def plain(self):
+        return 4
+
+    @classmethod
+    def of_class(cls, x):
+        return x * cls.number
+
+    @staticmethod
+    def static(x):
+        return x + 1
+
+    @property
+    def asked(self):
+        return 9
+
+
+class Derived(Members):
+    own = 5
+
+
+@differential(graphs=1)
+def test_namespaces_of_classes(x):
+    names, inner = vars(Members), Members.__dict__
+    return (x + 1, "plain" in inner, sorted(k for k in names if k[0] != "_"), names["number"], inner["items"] is Members.items,
+            inner.get("no", 3), "number" in Derived.__dict__, vars(Derived)["own"], "__len__" in list.__dict__, type(inner).__name__,
+            inner["of_class"].__func__(Members, x), inner["static"].__func__(x), inner["plain"](None), inner["asked"].fget(None),
+            isinstance(inner["of_class"], classmethod), {k: v for c in Derived.__mro__ for k, v in vars(c).items() if isinstance(v, int)})
+
+
+def test_namespaces_of_classes_are_guarded():
+    class Changing:
+        number = 1
+
+    def f(x):
+        return x + Changing.__dict__.get("number", 0), "late" in vars(Changing), [k for k in vars(Changing) if k[0] != "_"]
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    x = torch.ones(1)
+    assert compiled(x) == f(x)
+    Changing.number = 5
+    assert compiled(x) == f(x)
+    Changing.late = 3
+    assert compiled(x) == f(x)
+    del Changing.number
+    assert compiled(x) == f(x)
+
+
+@differential(build=True)
+def test_namespaces_of_classes_that_change():
+    class Changing:
+        number = 1
+
+    def fn(x):
+        before = Changing.__dict__["number"]
+        Changing.number = before + 1
+        Changing.late = 7
+        return x + before, Changing.__dict__["number"], vars(Changing)["late"]
+
+    fn.kept = Changing
+    return fn

@@ -13,6 +13,8 @@ import typing
 import numpy
 import torch
 
+import framegraft
+
 from .differential import differential
 
 
@@ -485,3 +487,24 @@ def test_methods_in_c_that_super_binds(x):
     append, size, _ = kept.methods()
     append(4)
     return x + size(), kept.methods(), kept, type(append) is type([].append)
+
+
+@differential(graphs=1)
+def test_isinstance_of_forms_of_typing(x):
+    values = ({}, [], (1,), 3, None, x, Vec, len, 2.5)
+    forms = (typing.Mapping, typing.Sequence, typing.List, typing.Tuple, typing.Hashable, typing.Callable, typing.Union[int, str],  # noqa: UP006, UP007
+             typing.Optional[torch.Tensor], (str, typing.Union[float, list]))  # noqa: UP007
+    return x + 1, [[isinstance(v, form) for form in forms] for v in values], issubclass(bool, typing.Union[str, int])  # noqa: UP007
+
+
+def test_forms_of_typing_are_guarded():
+    held = types.SimpleNamespace(form=typing.Mapping)
+
+    def f(x, value):
+        return x + isinstance(value, held.form)
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    for form in (typing.Mapping, typing.Sequence, typing.Union[int, dict]):  # noqa: UP007
+        held.form = form
+        for value in ({}, [], 3):
+            assert torch.equal(compiled(torch.ones(1), value), f(torch.ones(1), value))

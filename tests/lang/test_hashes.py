@@ -1,5 +1,8 @@
 """hash() of what hashes by its address, and unions of classes compared."""
 
+import dataclasses
+import typing
+
 import torch
 
 import framegraft
@@ -86,3 +89,61 @@ def test_hashes_of_parameters():
 def test_hashes_of_other_tensors(x):
     y = x * 2
     return y, hash(y) == hash(y), hash(x) == hash(y)
+
+
+class Pair(typing.NamedTuple):
+    first: int
+    second: object
+
+
+class OfOneHash(tuple):
+    __slots__ = ()
+
+    def __hash__(self):
+        return 7
+
+
+@dataclasses.dataclass(frozen=True)
+class Inner:
+    number: float
+    items: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Outer:
+    inner: Inner
+    number: int = 2
+
+
+@differential(lambda: (Pair(1, 2), {Pair(1, 2): 3, (3, 4): 5}, torch.ones(2)), graphs=1)
+def test_named_tuples_as_keys(pair, numbers, x):
+    made = {pair: x, Pair(2, 3): 4}
+    made[1, 2] = x + 1
+    return (made, [type(k).__name__ for k in made], numbers.get(Pair(3, 4)), Pair(9, 9) in numbers, len({Pair(1, 2), (1, 2), Pair(2, 3)}),
+            hash(pair) == hash((1, 2)), hash(Pair(1, Inner(1.0))) == hash((1, Inner(1.0))), hash(OfOneHash((1,))))
+
+
+@differential(graphs=1)
+def test_objects_whose_hash_is_that_of_others(x):
+    made = {Outer(Inner(1.0)): x, Outer(Inner(1.0, (1, 2))): 3, (1, Inner(2.0)): 4}
+    unhashable = []
+    for value in ((1, [2]), Pair(1, []), Outer([])):
+        try:
+            hash(value)
+        except TypeError as error:
+            unhashable.append(str(error))
+    return x + 1, made, made[Outer(Inner(1.0))], made[1, Inner(2.0)], Outer(Inner(1.0, (2,))) in made, hash((Inner(1.0), 3)), hash(frozenset([Inner(2.0)])), unhashable
+
+
+def test_a_named_tuple_as_a_key_is_guarded():
+    class Thing:
+        pass
+
+    known, other = Thing(), Thing()
+
+    def f(x, pair, thing):
+        return x + {Pair(1, 2): 5}.get(pair, 0) + {Pair(1, known): 7}.get(Pair(1, thing), 0)
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    for pair, thing in ((Pair(1, 2), known), (Pair(1, 3), other), ((1, 2), known), (Pair(1, 2), other)):
+        assert torch.equal(compiled(torch.ones(1), pair, thing), f(torch.ones(1), pair, thing))

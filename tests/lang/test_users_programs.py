@@ -337,3 +337,10 @@ def test_a_partial_that_has_a_dict_is_not_taken_apart():
     assert not vars(looked_at)
     for inner in (bare, looked_at, bare):
         assert captured(inner, torch.ones(2)) == fn(inner, torch.ones(2)) == ({} if inner is looked_at else {"k": 2})
+
+
+@differential(lambda: (functools.partial(max, 1), torch.ones(2)), graphs=1)
+def test_names_that_partials_have_not(given, x):
+    made = functools.partial(scaled, x)
+    return (made(2), hasattr(made, "__name__"), getattr(made, "__name__", type(made).__name__), hasattr(given, "__qualname__"),
+            getattr(given, "__name__", "none"), hasattr(given, "func"))

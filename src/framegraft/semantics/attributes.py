@@ -151,7 +151,7 @@ def _partial_attr(obj: Any, name: str) -> VariableTracker:
         return DictVariable({k: (constant(k), v) for k, v in obj.kwargs.items()})
     if name == "__call__":
         return BuiltinMethodVariable(name, obj)
-    if not hasattr(functools.partial, name):
+    if not lookup.defines(functools.partial, name):
         raise lookup.attribute_error(obj, name)
     raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
 

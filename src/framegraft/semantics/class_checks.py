@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import types
+import typing
 from typing import Any
 
 from ..errors import GraphBreak, UserRaise
@@ -41,6 +42,10 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
     if isinstance(classes, ObjectVariable) and issubclass(type(classes.value), types.UnionType):
         parts = (type(None) if part is None else part for part in classes.value.__args__)
         return any(_instance_of(tx, obj, cls, wrap_pinned(tx, part), hook) for part in parts)
+    if isinstance(classes, ObjectVariable) and type(classes.value) in _ALIASES and classes.source is not None:
+        tx.state.guards.pin(classes.source, classes.value)
+        asked = classes.value.__args__ if type(classes.value) is _ALIASES[0] else (classes.value.__origin__,)
+        return any(_instance_of(tx, wrap_pinned(tx, cls), cls, wrap_pinned(tx, c), "__subclasscheck__") for c in asked)
     if not is_class(classes):
         if not isinstance(classes, ConstantVariable):
             raise GraphBreak("untraceable_call", f"isinstance() with a {classes.python_type().__name__}, which may have __bases__")
@@ -68,6 +73,8 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
 
 
 INSTANCE_CHECKS: dict[Any, Any] = {}
+# Of typing; they ask the classes that they stand for whether the object's own class is derived from them.
+_ALIASES = (type(typing.Union[int, str]), *map(type, (typing.List, typing.Tuple, typing.Callable)))  # noqa: UP006, UP007
 
 
 def refuse_own_class(tx: Any, obj: VariableTracker, target: type) -> None:

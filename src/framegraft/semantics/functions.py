@@ -337,20 +337,28 @@ def handle_hash(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         if hashed.is_nan(args[0].value):
             raise GraphBreak("introspection", "hash() of a nan, which is its object's")
         return folding.fold(hash, args)
-    if isinstance(args[0], (TupleVariable, SetVariable)):
-        key = hashed.hash_key(tx, args[0]) if isinstance(args[0], TupleVariable) or args[0].cls is frozenset else None
-        if key is not None and hashed.has_steady_hash(key) and not hashed.holds_nan(key):
+    inner = hashed.payload_of(args[0])
+    if isinstance(inner, (TupleVariable, SetVariable)) and _hashes_its_items(tx, args[0]):
+        key = hashed.hash_key(tx, inner)
+        if hashed.has_told_hash(key) and not hashed.holds_nan(key):
             return constant(hash(key))
     if members.has_in_c(tx, args[0], "__hash__"):
         return handle_hash(tx, [members.plain_value(args[0])], kwargs)
-    if isinstance(args[0], TensorVariable) or isinstance(args[0], ObjectVariable) and args[0].payload is None:
+    if isinstance(args[0], (TensorVariable, ObjectVariable)):
         method = lookup.mro_lookup(tx, args[0].cls, "__hash__")
         if isinstance(method, types.FunctionType):
             return _checked_hash(calls.call(tx, attributes.special_method(tx, args[0], "__hash__"), [], {}), tx)  # type: ignore[arg-type]
-        if method is object.__hash__ and isinstance(args[0], ObjectVariable) and _stays(args[0]):
+        if method is object.__hash__ and isinstance(args[0], ObjectVariable) and args[0].payload is None and _stays(args[0]):
             tx.state.guards.pin(args[0].source or Source("CONST", args[0].value), args[0].value)
             return constant(object.__hash__(args[0].value))
     raise GraphBreak("introspection", "hash() of an object")
+
+
+def _hashes_its_items(tx: Any, obj: VariableTracker) -> bool:
+    """Whether it is a tuple or frozenset, or an instance of a subclass that hashes as these do."""
+    if isinstance(obj, ObjectVariable):
+        return lookup.mro_lookup(tx, obj.cls, "__hash__") in (tuple.__hash__, frozenset.__hash__)
+    return not isinstance(obj, SetVariable) or obj.cls is frozenset
 
 
 def _stays(obj: ObjectVariable) -> bool:

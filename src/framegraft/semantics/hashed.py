@@ -80,6 +80,9 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
             plain = members.plain_value(key)
             if plain is not None and not is_nan(plain.value):
                 return plain.value
+        if isinstance(key.payload, TupleVariable) and all(
+                lookup.mro_lookup(tx, key.cls, name) is getattr(tuple, name) for name in ("__hash__", "__eq__")):
+            return hash_key(tx, key.payload)
         own = OWN_KEY[0](tx, key)
         if own is not None:
             return own
@@ -104,8 +107,8 @@ def _key_of(tx: Any, d: DictVariable, key: VariableTracker) -> Any:
     parts = [key] if d.value is not None else []
     while parts:
         part = realize(parts.pop(), tx.state)
-        if isinstance(part, TupleVariable):
-            parts += part.items
+        if isinstance(items := payload_of(part), TupleVariable):
+            parts += items.items
         elif isinstance(part, SetVariable):
             parts += part.items.values()
         elif id(part) in tx.state.own_key_of:
@@ -367,6 +370,17 @@ def has_steady_hash(key: Any) -> bool:
     if type(key) is frozenset:
         return all(map(_is_plain_key, key))
     return _is_plain_key(key) or isinstance(key, type) and _is_compared_by_identity(type(key))
+
+
+class Told:
+    """A key whose hash a method of the program has told."""
+
+    __slots__ = ()
+
+
+def has_told_hash(key: Any) -> bool:
+    """Whether its hash is that of what the program has: a steady one, or one of parts that have such, or were asked for theirs."""
+    return has_steady_hash(key) or isinstance(key, Told) or type(key) in (tuple, frozenset) and all(map(has_told_hash, key))
 
 
 def reordered(s: SetVariable, method: str, *operands: Any) -> None:

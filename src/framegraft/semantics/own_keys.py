@@ -14,7 +14,7 @@ from ..model.value import ObjectVariable, VariableTracker
 from . import comparing, functions, hashed, lookup
 
 
-class OwnKey:
+class OwnKey(hashed.Told):
     """Hashes and compares as ``members`` do."""
 
     __slots__ = ("hash", "members")
