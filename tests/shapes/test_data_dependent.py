@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from torch.fx.experimental import symbolic_shapes
 
 import framegraft
 
@@ -129,6 +130,18 @@ def test_check_that_fails_once_captured(backend):
     assert torch.equal(compiled(x, torch.tensor(2)), x[2])
     with pytest.raises(RuntimeError, match=r"too large: torch.Size\(\[5\]\)"):
         compiled(x, torch.tensor(7))
+
+
+def test_questions_that_torch_answers(captured):
+    def f(x, n):
+        k, asked = n.item(), 0
+        asked += 1 if symbolic_shapes.guard_or_false(k == 0) else 0
+        asked += 2 if symbolic_shapes.guard_or_true(k != 0) else 0
+        torch._check(symbolic_shapes.sym_and(k > 2, k < 9, x.shape[0] > 1))
+        asked += 4 if symbolic_shapes.statically_known_true(k > 1) else 0
+        return x + k + asked if k > 1 else x
+
+    assert captured(f, with_numbers(3, 4, 5), fullgraph=True)["graphs"] == 1
 
 
 READ_BY_OPERATIONS = {

@@ -59,6 +59,11 @@ _INLINE_STDLIB = tuple(
 _NN_MODULES = tuple(root + os.path.join("nn", "modules") for root in _TORCH)
 _DYNAMO = tuple(os.path.join(root, "_dynamo") for root in _TORCH)
 _OF_DYNAMO = ("is_compiling", "OptimizedModule.__call__", "OptimizedModule.__getattr__")  # the first asks torch.compiler.is_compiling()
+_SHAPES = tuple(root + os.path.join("fx", "experimental", "symbolic_shapes.py") for root in _TORCH)
+# What it says of plain numbers, which those of a trace are to the program.
+_OF_SHAPES = frozenset(("_guard_or", "guard_bool", "guard_float", "guard_int", "guard_or_false", "guard_or_true", "guard_scalar",
+                        "guard_size_oblivious", "has_static_value", "is_concrete_bool", "is_concrete_float", "is_concrete_int",
+                        "is_nested_int", "is_symbolic", "statically_known_false", "statically_known_true", "sym_and", "sym_eq", "sym_or"))
 _COMPILE_PY = tuple(root + "_compile.py" for root in _TORCH)
 _OPTIM = tuple(os.path.join(root, "optim") for root in _TORCH)
 _MODULE_PY = tuple(os.path.join(place, "module.py") for place in _NN_MODULES)
@@ -82,7 +87,8 @@ def inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
             _native.set_skip(inner.__code__, True)
         return "inline_disabled", f"{fn.__qualname__} is marked with torch.compiler.disable"
     if path.startswith(_TORCH):
-        traced = path.startswith(_INLINE) or fn.__code__ in TRACED or path.startswith(_DYNAMO) and fn.__qualname__ in _OF_DYNAMO
+        traced = (path.startswith(_INLINE) or fn.__code__ in TRACED or path.startswith(_DYNAMO) and fn.__qualname__ in _OF_DYNAMO
+                  or path in _SHAPES and fn.__qualname__ in _OF_SHAPES)
         return None if traced else ("untraceable_call", f"{fn.__module__}.{fn.__qualname__} of torch")
     if path.startswith(_SELF):
         traced = path.startswith(_POLYFILLS) or fn.__code__ in TRACED

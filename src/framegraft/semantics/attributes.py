@@ -71,6 +71,8 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
             return obj
         if isinstance(obj.cls.__dict__.get(name), (types.MethodDescriptorType, types.WrapperDescriptorType)):
             return BuiltinMethodVariable(name, obj)
+        if not lookup.defines(obj.cls, name):
+            raise lookup.attribute_error(obj, name)
         obj = specialised(obj)
     if isinstance(obj, TensorVariable):
         return TENSOR.get_attr(tx, obj, name)

@@ -43,8 +43,9 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
         parts = (type(None) if part is None else part for part in classes.value.__args__)
         return any(_instance_of(tx, obj, cls, wrap_pinned(tx, part), hook) for part in parts)
     if isinstance(classes, ObjectVariable) and type(classes.value) in _ALIASES and classes.source is not None:
-        tx.state.guards.pin(classes.source, classes.value)
-        asked = classes.value.__args__ if type(classes.value) is _ALIASES[0] else (classes.value.__origin__,)
+        alias: Any = classes.value
+        tx.state.guards.pin(classes.source, alias)
+        asked = alias.__args__ if type(alias) is _ALIASES[0] else (alias.__origin__,)
         return any(_instance_of(tx, wrap_pinned(tx, cls), cls, wrap_pinned(tx, c), "__subclasscheck__") for c in asked)
     if not is_class(classes):
         if not isinstance(classes, ConstantVariable):

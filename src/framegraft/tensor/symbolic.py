@@ -94,6 +94,8 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
     target = _FUNCTIONS.get(fn)
     if target is None or not all(_is_number(a) for a in args):
         return None
+    if fn in _JOINED and all(a.python_type() is bool for a in args):
+        return _joined(symbols, fn, *args)
     if fn in _EXTREMES and any(type(a.value) is bool for a in args):
         return None  # which of equal ones it is tells whether it is a bool
     args = [_settled(a) if type(a.value) is not bool else constant(int(a.value)) for a in args]
@@ -119,6 +121,19 @@ def compute(symbols: Any, fn: Any, args: list) -> VariableTracker | None:
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, NotImplementedError, AttributeError):
         return None  # eager words the error
     return _result(result, (fn, target, args))
+
+
+_JOINED = {operator.and_: False, operator.or_: True}  # and which operand decides alone
+
+
+def _joined(symbols: Any, fn: Any, left: Any, right: Any) -> VariableTracker | None:
+    """Two truth values as one, where the data decides at least one of them; None where not."""
+    if not any(isinstance(v, SymbolicVariable) and symbols.is_unbacked(v.value) for v in (left, right)):
+        return None
+    for operand, other in (left, right), (right, left):
+        if isinstance(operand, ConstantVariable):
+            return operand if operand.value is _JOINED[fn] else other
+    return SymbolicVariable(fn(left.value, right.value), bool, None, (fn, fn, [left, right]))
 
 
 def assume_whole(tx: Any, fn: Any, args: list) -> None:

@@ -22,6 +22,10 @@ from torch.fx.experimental.symbolic_shapes import (
     StrictMinMaxConstraint,
     compute_unbacked_bindings,
     free_unbacked_symbols,
+    guard_or_false,
+    guard_or_true,
+    statically_known_false,
+    statically_known_true,
 )
 from torch.fx.proxy import GraphAppendingTracer
 from torch.utils._sympy.interp import sympy_interp
@@ -30,12 +34,13 @@ from torch.utils._sympy.reference import OptimizedPythonReferenceAnalysis
 from torch.utils._sympy.value_ranges import ValueRanges
 
 from ..errors import ConstraintViolation, GraphBreak
+from ..model.dispatch import handles
 from ..model.source import Source
-from ..model.value import ConstantVariable, SymbolicVariable
+from ..model.value import ConstantVariable, SymbolicVariable, VariableTracker, constant
 from ..native.private import hints, note_unbacked_input, source_field
 from .expressions import NUMBER, SIZE, STRIDE, IsFinite, ShapeExpression, Slot, python_function
 from .policy import fits
-from .symbolic import CLASSES, raw_expression, specialise
+from .symbolic import CLASSES, raw_expression, specialise, truth
 from .wrappers import plain_parts
 
 SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
@@ -478,3 +483,21 @@ class Symbols:
 def _constraint(low: int | None, high: int | None) -> Any:
     limits: Any = ValueRanges(max(low or 0, 2), int_oo if high is None else high)
     return StrictMinMaxConstraint(vr=limits, warn_only=False)
+
+
+def _has_answer(function: Any) -> None:
+    """A question of the program's that torch answers also where only the data can tell."""
+
+    @handles(function)
+    def answer(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+        asked = (args or [*kwargs.values()])[0]
+        if not isinstance(asked, (ConstantVariable, SymbolicVariable)) or asked.python_type() is not bool:
+            raise GraphBreak("untraceable_call", f"{function.__name__}() of a {asked.python_type().__name__}")
+        symbols = tx.state.graph.symbols
+        if isinstance(asked, SymbolicVariable) and symbols.is_unbacked(asked.value):
+            return constant(function(asked.value))
+        return constant(function(truth(asked) if isinstance(asked, SymbolicVariable) else asked.value))
+
+
+for _function in (guard_or_false, guard_or_true, statically_known_true, statically_known_false):
+    _has_answer(_function)
