@@ -97,3 +97,40 @@ def test_each_thread_has_its_own():
         thread.join()
     assert seen == {n: [max(n, 1), max(n, 1), n + 10] for n in range(4)}
     assert compiled(torch.ones(1)).item() == 1
+
+
+@differential(lambda: (torch.ones(2), settings(threading.local), settings(WithDefault)), graphs=1)
+def test_setting_and_deleting(x, plain, derived):
+    plain.scale += 1
+    plain.new = x + plain.scale
+    plain.other = [x]
+    derived.level = derived.level + 1
+    del plain.stack, derived.scale
+    try:
+        del plain.nothing
+    except AttributeError as error:
+        told = error.args
+    return plain.new + 1, plain.other, hasattr(plain, "stack"), hasattr(derived, "scale"), derived.level, WithDefault.level, told
+
+
+def test_each_thread_sets_its_own():
+    local, ends = threading.local(), []
+
+    def f(x):
+        local.count = getattr(local, "count", 0) + 1
+        local.last = x * local.count
+        return local.last + 1
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+
+    def run(times):
+        for _ in range(times):
+            result = compiled(torch.ones(1))
+        ends.append((local.count, local.last.item(), result.item()))
+
+    run(2)
+    other = threading.Thread(target=run, args=(1,))
+    other.start()
+    other.join()
+    run(1)
+    assert ends == [(2, 2.0, 3.0), (1, 1.0, 2.0), (3, 3.0, 4.0)]

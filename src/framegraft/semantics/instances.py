@@ -89,16 +89,33 @@ def _thread_local_attr(tx: Any, obj: ObjectVariable, name: str) -> VariableTrack
     """local_getattro: object.__getattribute__ with that dict."""
     if name == "__dict__" or lookup.mro_lookup(tx, obj.cls, "__getattr__") is not MISSING:
         raise GraphBreak("unsupported_attribute", f"{name} of a {obj.cls.__name__}, or one with a __getattr__")
-    assert obj.source is not None
     on_class = lookup.mro_lookup(tx, obj.cls, name)
     if on_class is MISSING or not lookup.is_data(tx, type(on_class)):
-        entries: Any = realize(LazyVariable(_LOCAL_DICT(obj.value), obj.source.child("PYCALL", _LOCAL_DICT)), tx.state)
-        found = dict_get(tx, entries, constant(name))
+        found = dict_get(tx, local_dict(tx, obj), constant(name))
         if found is not None:
             return found
         if on_class is MISSING:
             raise lookup.attribute_error(obj, name)
     return generic_get_attr(tx, obj, name)
+
+
+def local_dict(tx: Any, obj: ObjectVariable) -> Any:
+    """The attributes that a ``threading.local`` from outside has in this thread, which are made where there were none."""
+    assert obj.source is not None
+    return realize(LazyVariable(_LOCAL_DICT(obj.value), obj.source.child("PYCALL", _LOCAL_DICT)), tx.state)
+
+
+def is_plain_local(tx: Any, obj: ObjectVariable, name: str) -> bool:
+    """Whether it is a ``threading.local`` from outside whose attribute of that name lies in this dict, whoever sets or deletes it."""
+    if obj.source is None or not issubclass(obj.cls, threading.local) or name == "__dict__":
+        return False
+    on_class = lookup.mro_lookup(tx, obj.cls, name)
+    return (on_class is MISSING or not lookup.is_data(tx, type(on_class))) and (
+        lookup.mro_lookup(tx, obj.cls, "__init__") is object.__init__) and all(
+        lookup.mro_lookup(tx, obj.cls, method) is threading.local.__dict__[method] for method in _LOCAL_METHODS)
+
+
+_LOCAL_METHODS = ("__getattribute__", "__setattr__", "__delattr__")
 
 
 @functools.cache

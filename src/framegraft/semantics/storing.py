@@ -23,7 +23,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import calls, class_attributes, class_writes, exception_attributes, instances, lookup
+from . import calls, class_attributes, class_writes, exception_attributes, hashed, instances, lookup
 from .wrapping import wrap_pinned
 
 
@@ -68,6 +68,9 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
         quick = MODULE_SETATTR.get(setter)
         if quick is None or not quick(tx, obj, name, value):
             calls.ask(tx, obj, MethodVariable(wrap_pinned(tx, setter), obj), [constant(name), value], answers=False)
+        return
+    if instances.is_plain_local(tx, obj, name):
+        hashed.dict_set(tx, instances.local_dict(tx, obj), constant(name), value)
         return
     if setter is not object.__setattr__ and not _keeps_generic(obj.cls):
         raise GraphBreak("unsupported_mutation", f"setting {obj.cls.__name__}.{name}, which has a __setattr__ of its own")
@@ -204,6 +207,8 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     deleter = lookup.mro_lookup(tx, obj.cls, "__delattr__")
     if isinstance(deleter, types.FunctionType):
         calls.call(tx, wrap_pinned(tx, deleter), [obj, constant(name)], {})
+        return
+    if instances.is_plain_local(tx, obj, name) and hashed.dict_delete(tx, instances.local_dict(tx, obj), constant(name)) is not None:
         return
     generic_del_attr(tx, obj, name)
 
