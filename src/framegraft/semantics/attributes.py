@@ -83,8 +83,10 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
         if issubclass(type(value), types.ModuleType) and type(value).__getattribute__ is types.ModuleType.__getattribute__:
             if type(value) is not types.ModuleType:
                 on_class = lookup.mro_lookup(tx, type(value), name)
-                if on_class is not MISSING and name not in types.ModuleType.__dict__ and name not in object.__dict__:  # type: ignore[operator]
-                    raise GraphBreak("unsupported_attribute", f"{name}, defined by the class of a module")
+                if on_class is not MISSING and not lookup.defines(types.ModuleType, name):
+                    lookup.guard_kind(tx, type(value), name, on_class)
+                    if lookup.is_data(tx, type(on_class)):
+                        return instances.bind(tx, on_class, obj, type(value), name)
             return _module_attr(tx, obj, value, name)
         if issubclass(type(value), types.FunctionType):
             return _real_function_attr(tx, obj, value, name)

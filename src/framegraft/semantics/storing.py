@@ -59,6 +59,9 @@ def set_attr(tx: Any, obj: VariableTracker, name: str, value: VariableTracker) -
         if name.startswith("__") or lookup.is_python(tx, obj.cls, "__setattr__"):
             raise GraphBreak("unsupported_mutation", f"setting {name} of a function or module")
         if isinstance(obj.value, types.ModuleType):
+            on_class = lookup.mro_lookup(tx, obj.cls, name)
+            if on_class is not MISSING and lookup.is_data(tx, type(on_class)):
+                raise GraphBreak("unsupported_mutation", f"setting {name} of a module, a data descriptor of the module's class")
             _check_scope(tx, obj.value, name)
             tx.state.written[id(namespace_of(obj.value))] = obj
         store_attr(tx, obj, name, value)
