@@ -132,6 +132,19 @@ def test_check_that_fails_once_captured(backend):
         compiled(x, torch.tensor(7))
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_asynchronous_assertion_that_fails(backend):
+    def f(x):
+        torch._assert_async((x > -5).all())
+        return x + 1
+
+    compiled = framegraft.compile(f, backend=backend, fullgraph=True)
+    assert torch.equal(compiled(torch.ones(2)), torch.ones(2) + 1)
+    for call in (f, compiled):
+        with pytest.raises(RuntimeError, match="Expected Tensor with single nonzero value, but got zero"):
+            call(torch.tensor([1.0, -9.0]))
+
+
 def test_questions_that_torch_answers(captured):
     def f(x, n):
         k, asked = n.item(), 0

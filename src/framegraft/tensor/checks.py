@@ -25,6 +25,7 @@ from .running import note_errors, run_node
 _C: Any = torch  # its private functions have no stubs
 # Only with a text does torch keep the operation as one with an effect.
 _WORDS = "a condition of the program does not hold"
+_KERNELS_WORDS = "Expected Tensor with single nonzero value, but got zero"  # where it is given none
 
 
 def assume(tx: Any, value: VariableTracker, truth: bool) -> bool:
@@ -113,6 +114,13 @@ def check_all(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         if assume(tx, run_node(tx, "call_method", "all", [condition], {}), True):
             return NONE
     raise GraphBreak("tensor_item", "a check on the values of a tensor")
+
+
+@handles(_C._assert_async)
+def assert_async(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if len(args) == 1 and not kwargs:
+        args = [*args, constant(_KERNELS_WORDS)]
+    return run_node(tx, "call_function", _C._assert_async, args, kwargs)
 
 
 @handles(torch._assert)
