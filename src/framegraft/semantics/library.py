@@ -31,7 +31,7 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
-from . import calls, core, iteration, making, operators
+from . import calls, core, iteration, lookup, making, operators
 from .class_checks import is_class
 from .wrapping import wrap_class, wrap_pinned
 
@@ -106,14 +106,27 @@ def handle_reduce(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(inspect.signature)
 def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    """Of a function from outside: a fresh object that nobody can tell from another one for the same function."""
-    fn, bound = (args[0].func, True) if type(args[0]) is MethodVariable else (args[0], False)
-    fn: Any = realize(fn, tx.state)
-    value: Any = fn.value if isinstance(fn, ObjectVariable) else None
-    if not issubclass(type(value), types.FunctionType) or fn.attrs or kwargs or "__wrapped__" in value.__dict__ or (
-            "__signature__" in value.__dict__):
-        raise GraphBreak("introspection", "inspect.signature() of something else than a plain function")
-    root = tx.state.guards.pin(fn.source, value)
+    """Of a function or class from outside: a fresh object that nobody can tell from another one for the same function."""
+    asked: Any = args[0]
+    if isinstance(asked, ObjectVariable) and type(asked.value) is type and not kwargs:
+        fn, bound = _initializer(tx, asked.value), True
+    else:
+        fn, bound = (asked.func, True) if type(asked) is MethodVariable else (asked, False)
+    fn = realize(fn, tx.state)
+    passed: list[Any] = []  # what only wraps another function
+    while True:
+        value: Any = fn.value if isinstance(fn, ObjectVariable) else None
+        plain = issubclass(type(value), types.FunctionType) and not fn.attrs and not kwargs
+        if not plain or "__signature__" in value.__dict__ or value in passed:
+            raise GraphBreak("introspection", "inspect.signature() of something else than a plain function or class")
+        root = tx.state.guards.pin(fn.source, value)
+        own = root.child("FDICT")
+        tx.state.guards.add(own.child("KEY", "__signature__"), "ABSENT")
+        if "__wrapped__" not in value.__dict__:
+            break
+        passed.append(value)
+        fn = realize(LazyVariable(value.__dict__["__wrapped__"], own.child("KEY", "__wrapped__")), tx.state)
+    tx.state.guards.add(own.child("KEY", "__wrapped__"), "ABSENT")
     tx.state.guards.add(root.child("FCODE"), "ID", value.__code__)
     for part in ("__defaults__", "__kwdefaults__", "__annotations__"):
         entries = getattr(value, part)
@@ -124,11 +137,17 @@ def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
             tx.state.guards.add(field, "KEYS", tuple(entries))
             for name, entry in entries.items():
                 tx.state.guards.add(field.child("KEY", name), "ID", entry)
-    for part in ("__wrapped__", "__signature__"):
-        tx.state.guards.add(root.child("FDICT").child("KEY", part), "ABSENT")
     made = inspect.signature(types.MethodType(value, object()) if bound else value)
     tx.state.guards.made[id(made)] = made
     return wrap_pinned(tx, made)
+
+
+def _initializer(tx: Any, cls: type) -> VariableTracker:
+    """The method whose signature is that of a class which leaves ``__call__`` to ``type`` and ``__new__`` to ``object``."""
+    init = lookup.mro_lookup(tx, cls, "__init__")
+    plain = lookup.mro_lookup(tx, cls, "__new__") is object.__new__ and not any(
+        lookup.mro_lookup(tx, cls, name) is not MISSING for name in ("__signature__", "__wrapped__"))
+    return wrap_pinned(tx, init) if plain and isinstance(init, types.FunctionType) else NONE
 
 
 class _Referent:
