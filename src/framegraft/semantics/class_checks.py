@@ -75,7 +75,7 @@ def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTrac
 
 INSTANCE_CHECKS: dict[Any, Any] = {}
 # Of typing; they ask the classes that they stand for whether the object's own class is derived from them.
-_ALIASES = (type(typing.Union[int, str]), *map(type, (typing.List, typing.Tuple, typing.Callable)))  # noqa: UP006, UP007
+_ALIASES: Any = (type(typing.Union[int, str]), *map(type, (typing.List, typing.Tuple, typing.Callable)))  # noqa: UP006, UP007
 
 
 def refuse_own_class(tx: Any, obj: VariableTracker, target: type) -> None:

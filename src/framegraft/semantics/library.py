@@ -108,6 +108,7 @@ def handle_reduce(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def handle_signature(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """Of a function or class from outside: a fresh object that nobody can tell from another one for the same function."""
     asked: Any = args[0]
+    fn: Any
     if isinstance(asked, ObjectVariable) and type(asked.value) is type and not kwargs:
         fn, bound = _initializer(tx, asked.value), True
     else:
