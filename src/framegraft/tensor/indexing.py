@@ -26,17 +26,14 @@ _INTEGERS = frozenset((torch.int8, torch.int16, torch.int32, torch.int64))  # ui
 
 
 def with_numbers(tx: Any, key: VariableTracker) -> VariableTracker:
-    """An index of a tensor with numbers for tensors of one whole number, which torch reads (applySelect).
-
-    As it is where it has other tensors, too.
-    """
+    """An index of a tensor with numbers for tensors of one whole number, which torch reads (applySelect, THPUtils_unpackSlice)."""
     key = realize(key, tx.state)
-    items = [realize(item, tx.state) for item in key.items] if type(key) is TupleVariable else [key]
-    tensors = [item for item in items if isinstance(item, TensorVariable)]
-    if not tensors or any(t.fake.dim() or t.fake.dtype not in _INTEGERS for t in tensors):
-        return key
-    items = [symbolic.read_number(tx, i, "item") or i if isinstance(i, TensorVariable) else i for i in items]
-    return TupleVariable(items) if type(key) is TupleVariable else items[0]
+    if type(key) in (TupleVariable, SliceVariable):
+        items = [with_numbers(tx, item) for item in key.items]  # type: ignore[attr-defined]
+        return key if all(map(operator.is_, items, key.items)) else type(key)(items)  # type: ignore[attr-defined, call-arg]
+    if isinstance(key, TensorVariable) and not key.fake.dim() and key.fake.dtype in _INTEGERS:
+        return symbolic.read_number(tx, key, "item") or key
+    return key
 
 
 def from_start(tx: Any, index: SymbolicVariable, size: Any) -> VariableTracker:
@@ -53,18 +50,22 @@ def from_start(tx: Any, index: SymbolicVariable, size: Any) -> VariableTracker:
 
 
 def selections(rank: int, key: VariableTracker, look: Callable[[VariableTracker], VariableTracker]) -> Any:
-    """What an index of a tensor with ``rank`` dimensions selects by symbols: (key, [(dimension, symbol), ...]).
+    """What an index of a tensor with ``rank`` dimensions selects by symbols: (key, [(dimension, symbol), ...], rest).
 
     The key has whole dimensions where symbols were, which are selected afterwards, in the order of the list: dimensions of
-    size 1 that the key adds get their strides before. None for the key where there is nothing to do but selecting; None for
-    all where the index has no symbol, or is none of numbers, slices, ``None`` and ``...`` alone (torch's "basic" indexing,
-    torch/csrc/autograd/python_variable_indexing.cpp).
+    size 1 that the key adds get their strides before. ``rest`` is what is left to index then. None for the one and the other where
+    there is nothing to do but selecting; None for all where the index has no symbol, or something else than numbers, slices, ``None``,
+    ``...`` and tensors (torch/csrc/autograd/python_variable_indexing.cpp).
     """
     items = [look(item) for item in (key.items if isinstance(key, TupleVariable) else [key])]
-    if not any(map(_is_symbol, items)) or not all(_is_symbol(i) or _is_plain(i) for i in items):
+    if not any(map(_is_symbol, items)) or sum(_is_constant(i, ...) for i in items) > 1:
+        return None
+    if any(isinstance(i, TensorVariable) for i in items):
+        return _selections_among_tensors(rank, items)
+    if not all(_is_symbol(i) or _is_plain(i) for i in items):
         return None
     taken = sum(not _is_constant(i, None) and not _is_constant(i, ...) for i in items)
-    if taken > rank or sum(_is_constant(i, ...) for i in items) > 1:
+    if taken > rank:
         return None
     found, at = [], 0
     for item in items:
@@ -74,7 +75,29 @@ def selections(rank: int, key: VariableTracker, look: Callable[[VariableTracker]
     whole = SliceVariable([NONE, NONE, NONE])
     left = TupleVariable([whole if _is_symbol(item) else item for item in items])
     idle = all(_is_symbol(item) or _is_constant(item, ...) or _is_whole(item) for item in items)
-    return None if idle else left, found[::-1]
+    return None if idle else left, found[::-1], None
+
+
+def _selections_among_tensors(rank: int, items: list[VariableTracker]) -> Any:
+    """``selections`` of an index with tensors, which index what is left: torch selects first (applySlicing)."""
+    if not all(_is_symbol(i) or _is_plain(i) or isinstance(i, TensorVariable) for i in items):
+        return None
+    sizes = [_dimensions(item) for item in items]
+    if sum(sizes) > rank:
+        return None
+    found, at = [], 0
+    for item, size in zip(items, sizes, strict=True):
+        if _is_symbol(item):
+            found.append((at, item))
+        at += rank - sum(sizes) if _is_constant(item, ...) else size
+    return None, found[::-1], TupleVariable([item for item in items if not _is_symbol(item)])
+
+
+def _dimensions(item: VariableTracker) -> int:
+    """How many dimensions of the tensor an item of an index stands for."""
+    if isinstance(item, TensorVariable):
+        return item.fake.dim() if item.fake.dtype in (torch.bool, torch.uint8) else 1
+    return not _is_constant(item, None) and not _is_constant(item, ...)
 
 
 def _is_constant(item: VariableTracker, value: Any) -> bool:

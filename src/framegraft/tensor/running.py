@@ -227,13 +227,15 @@ def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
     found = indexing.selections(obj.fake.dim(), realize(key, tx.state), lambda item: realize(item, tx.state))
     if found is None:
         return None
-    first, picked = found
+    first, picked, rest = found
     if first is not None:
         obj = run_node(tx, "call_function", operator.getitem, [obj, first], {})
     for dim, index in picked:
         index = indexing.from_start(tx, index, obj.fake.shape[dim])
         obj = run_node(tx, "call_function", torch.select, [obj, constant(dim), index], {})
-    return run_node(tx, "call_function", target, [obj, constant(...), *value], {}) if value else obj
+    if rest is None and not value:
+        return obj
+    return run_node(tx, "call_function", target, [obj, rest or constant(...), *value], {})
 
 
 def note_errors(state: Any, name: str, raises: bool) -> int:
