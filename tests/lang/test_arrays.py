@@ -407,3 +407,8 @@ def test_arrays_that_are_no_positions(x, mask):
 def test_tensors_of_scalars(x, number):
     return (x * torch.tensor(number), torch.tensor(np.float64(2)), torch.tensor(np.int32(3)), torch.as_tensor(np.bool_(True)),
             torch.tensor(np.float16(1.5)) + x)
+
+
+@differential(lambda: (np.arange(3), torch.ones(2)), graphs=1)
+def test_asarray_of_sequences(a, x):
+    return x + 1, np.asarray([1, 1, 2], dtype=np.float16), np.asarray((1.5, 2)), np.asarray([[1, 2], [3, 4]], "int32"), np.asarray([a, a])

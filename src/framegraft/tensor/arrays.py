@@ -600,6 +600,8 @@ def learn() -> None:
 def _asarray(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     if len(args) == 1 and not kwargs and isinstance(args[0], TensorVariable):
         return of_tensor(tx, args[0], [], {})
+    if args and isinstance(args[0], (ListVariable, TupleVariable)):
+        return HANDLERS[id(_numpy().array)](tx, args, kwargs)  # which makes a new array, too
     if len(args) != 1 or kwargs or not isinstance(args[0], ArrayVariable) or args[0].scalar:
         raise GraphBreak("numpy_call", "numpy.asarray() of something other than an array")
     return args[0]
