@@ -279,3 +279,29 @@ def test_floats_without_a_small_int(value, backend):
             except (ValueError, OverflowError, RuntimeError) as error:
                 ends.append((type(error), str(error)))
         assert repr(ends[0]) == repr(ends[1])
+
+
+def _added_to_chosen(x, left, right):
+    y = x * 2
+    y[left] += x[right]
+    return y
+
+
+CHOICES = [([1, 0, 1, 0], [1, 1, 0, 0]), ([1, 0, 1, 0], [0, 1, 0, 0]), ([0, 0, 0, 0], [0, 0, 0, 0]), ([1, 0, 1, 0], [1, 1, 1, 0])]
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_in_place_with_two_sizes_that_the_data_decides(backend):
+    """Of equal size, of one that is spread, and of sizes that do not go together."""
+    compiled = framegraft.compile(_added_to_chosen, backend=backend, fullgraph=True)
+    x = torch.randn(4, 3)
+    for left, right in CHOICES:
+        masks = torch.tensor(left).bool(), torch.tensor(right).bool()
+        try:
+            expected = _added_to_chosen(x, *masks)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError) as raised:
+                compiled(x, *masks)
+            assert str(raised.value) == str(error)
+        else:
+            torch.testing.assert_close(compiled(x, *masks), expected, rtol=0, atol=0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import logging
+import operator
 import sys
 import types
 from typing import Any
@@ -217,15 +218,20 @@ class CaptureMode(FakeTensorMode):
         """As torch's, but a tensor keeps its shape: torch's decompositions let a fake one grow where a real one raises."""
         target = args[0]
         shape = target.shape
+        equal = _certainly_equal if self.has_unbacked else operator.eq
         if kind == "pointwise" and len({len(shape), *(len(a.shape) for a in args if isinstance(a, torch.Tensor))}) == 1 and all(
-                a.shape is shape or a.shape == shape for a in args if isinstance(a, torch.Tensor)):
+                a.shape is shape or all(map(equal, a.shape, shape)) for a in args if isinstance(a, torch.Tensor)):
             return self.dispatch(func, classes, args, kwargs)
         caching, self.cache_enabled = self.cache_enabled, False  # its answers would not change the shape again
         try:
             result = self.dispatch(func, classes, args, kwargs)
         finally:
             self.cache_enabled = caching
-        if len(target.shape) != len(shape) or any(a is not b and a != b for a, b in zip(target.shape, shape, strict=True)):
+        fits = len(target.shape) == len(shape)
+        for now, before in zip(target.shape, shape, strict=True) if fits else ():
+            if now is not before and not equal(now, before):
+                fits = fits and self.has_unbacked and _checked_equal(now, before)
+        if not fits:
             raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(target.shape)}")
         return result
 
@@ -234,6 +240,22 @@ class CaptureMode(FakeTensorMode):
         FakeTensorMode._dispatch_impl.__code__, _GLOBALS, "_dispatch_impl",
         FakeTensorMode._dispatch_impl.__defaults__, FakeTensorMode._dispatch_impl.__closure__,
     )
+
+
+def _certainly_equal(a: Any, b: Any) -> bool:
+    """Whether two sizes are equal whatever the data says."""
+    from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+    return statically_known_true(a == b)
+
+
+def _checked_equal(a: Any, b: Any) -> bool:
+    """Two sizes of which one is decided by the data: the graph checks that they are equal. False where they never are."""
+    try:
+        torch._check(a == b)
+    except RuntimeError:
+        return False
+    return True
 
 
 _DEVICE = torch.ops.prim.device.default
