@@ -201,7 +201,11 @@ POSITIONS = {
     "row": lambda x, n: x[n] + 1,
     "others": lambda x, n: (x[:, n, None] + 1, x[n, n], x[..., n], x[n][0], x[0][x[0].argmax()], x[n.to(torch.int8), 1:]),
     "slices": lambda x, n: (x[: n + 1] * 2, x[:, n:].sum(), x[n, 1 : n + 2]),
-    "among tensors": lambda x, n: (x[n, torch.tensor([0, 2])], x[torch.tensor([[1], [0]]), n], x[torch.tensor([True, False, True]), None, n]),
+    "among tensors": lambda x, n: (
+        x[n, torch.tensor([0, 2])],
+        x[torch.tensor([[1], [0]]), n],
+        x[torch.tensor([True, False, True]), None, n],
+    ),
     "written": _written,
     "set": _set,
     "no such": _no_such,
