@@ -182,3 +182,17 @@ def test_operators_that_set_a_mode(x):
     ops = torch.ops.higher_order
     return (ops.wrap_with_autocast("cpu", torch.bfloat16, True, None, torch.mm, x, x),
             ops.wrap_with_set_grad_enabled(False, lambda a: torch.is_grad_enabled(), x), torch.is_grad_enabled())
+
+
+@differential(lambda: (torch.arange(3.0),), graphs=1)
+def test_cond_without_operands(x):
+    return (torch.cond(x.sum() > 0, lambda: x + 1, lambda: x - 1), torch.cond(x.dim() > 1, lambda: x * 2, lambda: x * 3),
+            torch.cond(x.sum() > 9, false_fn=lambda: torch.zeros(2), true_fn=lambda: torch.ones(2)))
+
+
+@differential(lambda: (torch.arange(3.0),))
+def test_cond_of_no_operands_at_all(x):
+    try:
+        return torch.cond(True, torch.sin, torch.cos, None)
+    except (TypeError, RuntimeError) as error:
+        return type(error)

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from ..errors import GraphBreak
 from ..model.dispatch import handles
-from ..model.value import ConstantVariable, SymbolicVariable, TensorVariable, VariableTracker, constant
+from ..model.value import ConstantVariable, ListVariable, SymbolicVariable, TensorVariable, TupleVariable, VariableTracker, constant
 from ..polyfills import annotations
 from ..polyfills import higher_order as polyfills
 from ..semantics import calls
@@ -63,13 +63,15 @@ def _flat_tensors(name: str, traced: subgraphs.Traced) -> Any:
 @handles(torch.cond)
 def cond(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     given = dict(zip(("pred", "true_fn", "false_fn", "operands"), args, strict=False)) | kwargs
-    pred, operands = given["pred"], given.get("operands")
+    pred, operands = given["pred"], given.get("operands", TupleVariable([]))
     if isinstance(pred, (ConstantVariable, SymbolicVariable)):
         decided = symbolic.truth(pred) if isinstance(pred, SymbolicVariable) else pred.value
         chosen = given["true_fn" if decided else "false_fn"]
-        return calls.call(tx, chosen, [] if operands is None else _items(tx, operands), {})
-    if not isinstance(pred, TensorVariable) or operands is None:
-        raise GraphBreak("untraceable_call", "torch.cond without a tensor to decide, or without operands")
+        if not isinstance(operands, (ListVariable, TupleVariable)):
+            raise GraphBreak("untraceable_call", "torch.cond of something other than a list or tuple")
+        return calls.call(tx, chosen, list(operands.items), {})
+    if not isinstance(pred, TensorVariable):
+        raise GraphBreak("untraceable_call", "torch.cond without a tensor to decide")
     structure, leaves = _operands(tx, "cond", operands)
     nodes = [leaf.node for leaf in leaves]
     branches = [subgraphs.trace(tx, "cond", given[name], tuple(structure), {}, nodes) for name in ("true_fn", "false_fn")]
@@ -82,10 +84,6 @@ def cond(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     op = known_in_capture(torch.ops.higher_order.cond)
     results = _operator(tx, "cond", op, [(pred.node, pred.fake)], modules, [tuple(given_tensors)], op)
     return subgraphs.as_tracker(tx, pytree.tree_unflatten(results, specs[0]))
-
-
-def _items(tx: Any, tracker: VariableTracker) -> list[VariableTracker]:
-    return list(tracker.items)  # type: ignore[attr-defined]
 
 
 def while_loop(tx: Any, args: list, kwargs: dict) -> VariableTracker:
