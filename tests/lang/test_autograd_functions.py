@@ -419,3 +419,26 @@ def test_what_is_saved_is_unpacked_once(x, y):
     squared.sum().backward()
     saved = sine.grad_fn._saved_self
     return log, saved, x.grad
+
+
+class Tuned(Scaled):
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+
+@differential(with_grad, graphs=1)
+def test_apply_of_instances(x, w):
+    tuned = Tuned(4)
+    return Tuned(2).apply(x, 3, {}) * tuned.factor + tuned.apply(w, tuned.factor, {})
+
+
+@differential(with_grad)
+def test_instances_that_leave_the_trace(x, w):
+    tuned = Tuned(4)
+    y = tuned.apply(x, 3, {})
+    print("break")
+    try:
+        tuned(x)
+    except RuntimeError as error:
+        return y, tuned, tuned.factor, tuned.apply(w, 2, {}), tuned.needs_input_grad, str(error)

@@ -109,7 +109,7 @@ def _object(cg: Codegen, t: ObjectVariable) -> None:
     if t.cls in making.TRACE_ONLY:
         raise Unreconstructible(f"a {t.cls.__name__} made in the trace")
     payload = t.payload
-    base = next(b for b in t.cls.__mro__ if b.__module__ in ("builtins", "collections") and not _is_python_class(b))
+    base = next(b for b in t.cls.__mro__ if b in making.MAKERS or b.__module__ in ("builtins", "collections") and not _is_python_class(b))
     cg.load_object(base)
     cg.op("LOAD_ATTR", "__new__")
     cg.load_object(t.cls)

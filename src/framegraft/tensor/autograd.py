@@ -30,7 +30,7 @@ from ..model.value import (
     constant,
 )
 from ..native.private import FUNCTION_APPLY, function_apply
-from ..semantics import attributes, calls, lookup
+from ..semantics import attributes, calls, lookup, making
 from ..semantics.wrapping import wrap_pinned
 from . import stand_ins, symbolic
 from .apply_objects import ApplyArguments, is_object
@@ -61,6 +61,14 @@ for _name, _method in list(vars(Context).items()):
 def save_for_backward(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     args[0].attrs["saved_tensors"] = TupleVariable(list(args[1:]))
     return NONE
+
+
+def _new(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
+    """An instance of the program's class, which is deprecated: all that it is made for is its class's ``apply``."""
+    return ObjectVariable(MISSING, cls)
+
+
+making.MAKERS[torch._C._FunctionBase] = _new
 
 
 @handles(FUNCTION_APPLY)
