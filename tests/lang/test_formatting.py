@@ -1,5 +1,6 @@
 """str.format and its relatives on objects, tables of characters, and keys that compare by a function."""
 
+import collections
 import functools
 
 import pytest
@@ -138,3 +139,37 @@ def test_format_map_takes_one_argument(x, table):
         except TypeError as error:
             told.append(str(error))
     return x + 1, told
+
+
+Pair = collections.namedtuple("Pair", "x y")
+
+
+class Named(dict):
+    def __repr__(self):
+        return f"Named of {len(self)}"
+
+
+@differential(lambda: ({3, "a"}, collections.deque([1, "b"], maxlen=3), collections.OrderedDict(a=[1]), Pair(1, "c"), torch.ones(2)), graphs=1)
+def test_texts_of_containers(found, queue, ordered, point, x):
+    counted = collections.defaultdict(list, {"k": [Pair(2, None)]})
+    made = [set(), {1}, frozenset(), frozenset([2]), collections.deque(), collections.OrderedDict(), collections.defaultdict(None), Named(a=1)]
+    views = {1: x.shape}.keys(), {1: "v"}.values(), {1: (2,)}.items(), ordered.items(), slice(1, None, x.shape[0])
+    queue.append(point)
+    found.add(4.5)
+    nested = {"all": (found, [queue, {"in": ordered}], counted)}
+    return (x + 1, repr(found), str(queue), f"{ordered} {ordered!r:>40}", repr(point), str(counted), repr(made), repr(views), str(nested),
+            "%s" % ordered["a"][0])
+
+
+@differential()
+def test_texts_of_containers_that_hold_themselves(x):
+    queue = collections.deque()
+    queue.append([queue])
+    ordered = collections.OrderedDict(a=1)
+    ordered["own"] = ordered
+    return x + 1, repr(queue), str(ordered)
+
+
+@differential()
+def test_texts_of_containers_of_tensors(x):
+    return str({"a": {1, 2}, "b": collections.OrderedDict(t=x * 2)}), repr(Pair(x, 1))

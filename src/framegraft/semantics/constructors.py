@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import collections
-import enum
 import functools
 import gc
 import types
 from collections.abc import Iterator
 from typing import Any
 
-from .._native import type_name
 from ..errors import GraphBreak, UserRaise
 from ..interp.frame import origin_of
 from ..interp.state import realize, user_error
@@ -23,7 +21,6 @@ from ..model.value import (
     ConstantVariable,
     DequeVariable,
     DictVariable,
-    ExceptionVariable,
     FunctionVariable,
     IteratorVariable,
     ListVariable,
@@ -39,7 +36,7 @@ from ..model.value import (
     constant,
 )
 from . import attributes, calls, class_checks, containers, core, folding, hashed, iteration, lookup, members, operators, truth
-from .wrapping import wrap_class, wrap_pinned
+from .wrapping import wrap_class
 
 
 @constructs(type)
@@ -76,97 +73,6 @@ def first_argument(tx: Any) -> VariableTracker:
     if now is MISSING:
         raise UserRaise(user_error(RuntimeError, "super(): arg[0] deleted"))
     return realize(now, tx.state)
-
-
-def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracker:
-    obj = specialised(obj)
-    if isinstance(obj, ConstantVariable):
-        return folding.fold(fn, [obj])
-    if class_checks.is_class(obj):
-        return _class_text(tx, fn, obj)
-    if isinstance(obj, ObjectVariable) and obj.payload is None:
-        if fn is str and lookup.mro_lookup(tx, obj.cls, "__str__") is not object.__str__:
-            name = "__str__"
-        if members.has_in_c(tx, obj, name, "__repr__"):
-            return constant(fn(obj.value))
-        if issubclass(type(obj.value), enum.Enum) and isinstance(lookup.mro_lookup(tx, obj.cls, name), types.WrapperDescriptorType):
-            return constant(fn(obj.value))  # what the members keep in C
-        method = attributes.special_method(tx, obj, name)
-        if method is not None and not calls.is_builtin_method(method):
-            text = realize(calls.call(tx, method, [], {}), tx.state)
-            if not issubclass(text.python_type(), str):
-                said = f"{name} returned non-string (type {type_name(text.python_type())})"
-                raise UserRaise(user_error(TypeError, said))
-            return text
-    if isinstance(obj, ExceptionVariable):
-        return _exception_text(tx, fn, obj)
-    if isinstance(obj, (ListVariable, TupleVariable)):
-        try:
-            value = core.need_constant_deep(TupleVariable(obj.items))
-        except GraphBreak:
-            return constant(_nested_text(tx, fn, obj, ()))
-        return constant(fn(list(value) if isinstance(obj, ListVariable) else obj.python_type()(value)))
-    return constant(_nested_text(tx, fn, obj, ())) if type(obj) is DictVariable else _break_text(fn, obj)
-
-
-def _nested_text(tx: Any, fn: Any, obj: VariableTracker, inside: tuple) -> str:
-    """repr() of a list, tuple or dict and of what it holds; ``inside``: the containers around it."""
-    if type(obj) not in (ListVariable, TupleVariable, DictVariable):
-        return core.need_constant(text_of(tx, repr, "__repr__", obj), "a text")
-    if fn not in (str, repr) or any(obj is other for other in inside):
-        return _break_text(fn, obj)
-
-    def text(item: VariableTracker) -> str:
-        return _nested_text(tx, fn, realize(item, tx.state), (*inside, obj))
-
-    if isinstance(obj, DictVariable):
-        return "{" + ", ".join(f"{text(key)}: {text(value)}" for key, value in list(hashed.complete(tx, obj).values())) + "}"
-    parts = [text(i) for i in list(obj.items)]  # type: ignore[attr-defined]
-    if isinstance(obj, ListVariable):
-        return f"[{', '.join(parts)}]"
-    return f"({parts[0]},)" if len(parts) == 1 else f"({', '.join(parts)})"
-
-
-def _exception_text(tx: Any, fn: Any, obj: ExceptionVariable) -> VariableTracker:
-    """What str() and repr() of an exception say (CPython: BaseException_str, BaseException_repr, KeyError_str)."""
-    name = "__str__" if fn is str else "__repr__"
-    own = lookup.mro_lookup(tx, obj.cls, name)
-    if isinstance(own, types.FunctionType):
-        text = realize(calls.call(tx, MethodVariable(wrap_pinned(tx, own), obj), [], {}), tx.state)
-        return text if text.python_type() is str else _break_text(fn, obj)
-    args = [realize(a, tx.state) for a in obj.args]
-    slot = own.__objclass__ if isinstance(own, types.WrapperDescriptorType) else None
-    if fn is str and slot in (BaseException, AttributeError, NameError, KeyError):
-        if len(args) == 1:
-            return text_of(tx, repr if slot is KeyError else str, "__repr__", args[0])
-        return text_of(tx, str, "__repr__", TupleVariable(args)) if args else constant("")
-    if fn is repr and slot is BaseException:
-        whole = core.need_constant(text_of(tx, repr, "__repr__", TupleVariable(args)), "a text")
-        return constant(obj.cls.__name__ + (whole[:-2] + ")" if len(args) == 1 else whole))
-    return _break_text(fn, obj)
-
-
-def _class_text(tx: Any, fn: Any, obj: Any) -> VariableTracker:
-    if lookup.mro_lookup(tx, type(obj.value), "__repr__") is not type.__repr__:
-        return _break_text(fn, obj)
-    root = tx.state.guards.pin(obj.source, obj.value)
-    for part in ("__module__", "__qualname__"):
-        tx.state.guards.add(root.child("ATTR", part), "EQ", getattr(obj.value, part))
-    return constant(fn(obj.value))
-
-
-def _break_text(fn: Any, obj: VariableTracker) -> Any:
-    raise GraphBreak("untraceable_call", f"{fn.__name__}() of a {obj.python_type().__name__}")
-
-
-@constructs(str)
-def make_str(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    if len(args) > 1 or kwargs:
-        named = {k: core.need_constant(v, k) for k, v in kwargs.items()}
-        return folding.fold(str, [constant(core.need_constant(a, "an argument of str()")) for a in args], named)
-    if not args:
-        return constant("")
-    return text_of(tx, str, "__repr__", args[0])
 
 
 @constructs(int, float, bool, complex, bytes)

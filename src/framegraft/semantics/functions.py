@@ -26,7 +26,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
-from . import attributes, calls, constructors, core, folding, hashed, iteration, lookup, members, operators, storing, truth
+from . import attributes, calls, core, folding, hashed, iteration, lookup, members, operators, storing, texts, truth
 
 
 @handles(getattr)
@@ -327,7 +327,7 @@ def _dunder(tx: Any, fn: Any, name: str, args: list) -> VariableTracker:
 
 @handles(repr)
 def handle_repr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return constructors.text_of(tx, repr, "__repr__", args[0])
+    return texts.text_of(tx, repr, "__repr__", args[0])
 
 
 @handles(hash)
