@@ -383,3 +383,27 @@ def test_variances_below_zero(a, b, c):
 @differential(lambda: (torch.arange(3.0),), graphs=1)
 def test_reversed_tensors(x):
     return reversed(x), list(reversed(x[:2])), type(reversed(x)), reversed(x.sum())
+
+
+def scaled():
+    return torch.tensor([0.3, -1.7, 2.9]), torch.tensor([1.1, 0.7, -0.3]), torch.tensor(0.13, dtype=torch.float64), torch.tensor(3)
+
+
+@differential(scaled, graphs=1)
+def test_alpha_from_tensors(x, y, rate, count):
+    rate.add_(0.01)
+    made = torch.add(x, y, alpha=rate), y.sub(x, alpha=count), torch.sub(x, 2, alpha=-rate), count.add(count, alpha=count)
+    x.add_(y, alpha=rate * 2)
+    rate.zero_()
+    return made, torch._foreach_add([x, y], [y, x], alpha=rate), torch.add(x, y, alpha=rate)
+
+
+@differential(lambda: (torch.ones(3), torch.ones(3, dtype=torch.int64), torch.ones(1), torch.ones((), requires_grad=True)))
+def test_alpha_from_tensors_that_are_no_numbers(x, counts, one, learnt):
+    said = []
+    for left, alpha in ((counts, torch.tensor(0.5)), (x, one), (x, torch.ones(2)), (x, learnt), (x, torch.tensor(1j)), (x, torch.tensor(True))):
+        try:
+            said.append(left.add(left, alpha=alpha))
+        except (RuntimeError, TypeError) as error:
+            said.append(type(error).__name__)
+    return said

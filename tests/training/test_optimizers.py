@@ -310,3 +310,28 @@ def test_a_rate_that_changes_with_each_step_costs_no_captures(name, backend):
     exact = backend == "eager" and name != "nadam"
     torch.testing.assert_close(got, train(lambda f: f), rtol=0 if exact else 1e-4, atol=0 if exact else 1e-6)
     assert framegraft.stats()["graphs"] <= 3
+
+
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", pytest.param("inductor", marks=[pytest.mark.slow, pytest.mark.inductor])])
+def test_a_rate_that_is_a_tensor(backend, foreach):
+    """SGD gives it to ``add_`` as its alpha; behind compilers that trace, it is multiplied first."""
+    def train(wrap):
+        torch.manual_seed(0)
+        model = net()
+        for p in model.parameters():
+            p.grad = torch.randn_like(p)
+        optimizer = optim.SGD(model.parameters(), lr=torch.tensor(0.37), foreach=foreach)
+        step = wrap(optimizer.step)
+        for _ in range(3):
+            step()
+            optimizer.param_groups[0]["lr"].mul_(0.9)
+        return state_of(model, optimizer)[0]
+
+    framegraft.reset()
+    got = train(lambda f: framegraft.compile(f, backend=backend, fullgraph=True))
+    assert len(framegraft.status().graphs) == 1
+    expected = train(lambda f: f)
+    if backend == "eager" and not foreach:
+        differ(got, expected)
+    torch.testing.assert_close(got, expected)

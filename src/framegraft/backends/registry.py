@@ -34,6 +34,7 @@ _BUILTIN: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "print": ("eager", "print_graph", ("debug",)),
 }
 
+TRACING = frozenset(("aot_eager", "aot_eager_decomp_partition", "inductor"))  # which trace the graph: no tensor is a number there
 _compilers: dict[str, Compiler] = {}
 _tags: dict[str, tuple[str, ...]] = {name: entry[2] for name, entry in _BUILTIN.items()}
 _lock = threading.Lock()

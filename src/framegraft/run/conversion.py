@@ -15,7 +15,7 @@ from torch._guards import CompileContext, CompileId, compile_context
 
 from .. import _native, config, events
 from ..backends.aliasing import compile_changing
-from ..backends.registry import call_backend
+from ..backends.registry import TRACING, backend_name, call_backend
 from ..backends.tracing import has_float_symbols, refused_floats
 from ..bytecode.code import RESUME
 from ..bytecode.ir import Instruction
@@ -182,6 +182,7 @@ class Conversion:
         state = TraceState(OutputGraph(policy, config), config)
         state.graph.whole = self.ctx.fullgraph
         state.graph.makes_parameters = self.makes_parameters
+        state.graph.refuses_numbers = backend_name(self.ctx.compiler) in TRACING
         state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
         state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where
@@ -371,6 +372,8 @@ class Conversion:
         except BackendCompilerFailed as failed:
             if self.makes_parameters and any(isinstance(error, leaves.Traced) for error in causes(failed)):
                 raise ParametersRefused from failed
+            if graph.takes_numbers and not graph.policy.tensor_floats:
+                raise FloatsRefused(set(), failed) from failed
             if graph.symbols is None or not has_float_symbols(module):
                 raise
             raise FloatsRefused(graph.symbols.inputs_of(refused_floats(failed.__cause__)), failed) from failed

@@ -24,7 +24,10 @@ def rewrite(tx: Any, target: Any, args: list, kwargs: dict) -> VariableTracker |
     name = target if isinstance(target, str) else getattr(target, "__name__", "")
     plain = name.rstrip("_")
     rule = _RULES.get(plain)
-    if rule is None or not any(_is_float(v) for v in (*args, *kwargs.values())) and not plain.startswith("_foreach_addc"):
+    if rule is None:
+        return None
+    asked = any(_is_float(v) for v in (*args, *kwargs.values())) or isinstance(kwargs.get("alpha"), TensorVariable)
+    if not asked and not plain.startswith("_foreach_addc"):
         return None
     return rule(tx, target, name, args, kwargs)
 
@@ -35,7 +38,7 @@ def _is_float(tracker: VariableTracker) -> bool:
 
 def _tensor(tx: Any, number: Any) -> Any:
     """The float, or number, as a 0-dimensional float64 tensor of the graph; None where that cannot be computed there."""
-    if isinstance(number, ConstantVariable):
+    if isinstance(number, ConstantVariable) or isinstance(number, TensorVariable) and not (number.fake.dim() or number.fake.requires_grad):
         return number
     if not isinstance(number, SymbolicVariable):
         return None

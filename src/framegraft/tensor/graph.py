@@ -57,6 +57,8 @@ class OutputGraph:
         self.rebound: list[Any] = []  # fakes of tensors from outside as they are once their data is set: rebound.py
         self.has_arrays = False  # NumPy's arrays that may have a tensor's memory
         self.has_numbers = False  # tensors that stand for Python floats: optim.NumberVariable
+        self.takes_numbers = False  # an operation reads a tensor as its ``alpha``, which a compiler may refuse
+        self.refuses_numbers = False  # the compiler is known to
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
         self._paths: dict[Source, str] = {}  # what placeholders are named after

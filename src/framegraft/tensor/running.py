@@ -123,7 +123,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     state = tx.state
     if state.function_modes:
         raise GraphBreak("unsupported_context", f"{target}, which a TorchFunctionMode may not have seen")
-    if state.graph.policy is not None and state.graph.policy.tensor_floats:
+    spared = state.graph.policy is not None and state.graph.policy.tensor_floats
+    if spared or state.graph.refuses_numbers and isinstance(kwargs.get("alpha"), TensorVariable):
         rewritten = FLOATS[0](tx, target, args, kwargs)
         if rewritten is not None:
             return rewritten
@@ -143,6 +144,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     pairs = [unwrap.both(a) for a in args]
     named = {k: unwrap.both(v) for k, v in kwargs.items()}
     fake_args, fake_kwargs = [p[1] for p in pairs], {k: p[1] for k, p in named.items()}
+    if isinstance(fake_kwargs.get("alpha"), torch.Tensor):
+        fake_kwargs["alpha"] = _number_like(state.graph, name, fake_kwargs["alpha"])
     if state.graph.leaves:
         state.graph.check_leaves([t.fake for t in unwrap.by_fake.values()])
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
@@ -260,6 +263,15 @@ def _note_exits(state: Any) -> bool:
     known = state.graph.leaving
     state.graph.leaving = exits if known is None else known
     return known is None or list(map(id, known)) == list(map(id, exits))
+
+def _number_like(graph: Any, name: str, alpha: torch.Tensor) -> Any:
+    """What stands for the number that an operation reads from a tensor, ``x.add_(y, alpha=t)``: it decides nothing about the result."""
+    spared = graph.refuses_numbers or graph.policy is not None and graph.policy.tensor_floats
+    if spared or alpha.dim() or alpha.requires_grad or alpha.device.type != "cpu":
+        raise GraphBreak("tensor_item", f"the number that {name} reads from a tensor")
+    graph.takes_numbers = True
+    return torch.ones((), dtype=alpha.dtype).item()
+
 
 PROPAGATION_ERRORS = (*DATA_DEPENDENT, RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AssertionError,
                       AttributeError, ArithmeticError, torch.jit.Error)
