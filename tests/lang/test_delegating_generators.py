@@ -209,3 +209,22 @@ def test_what_cannot_be_thrown(x, log):
         refused(log, h, *given)
         h.close()
     return x + next(g), g.close()
+
+
+def handles(log, inner):
+    try:
+        got = yield from inner
+    except TypeError:
+        log.append("handled")
+        got = 3
+    yield got
+
+
+@differential(lambda: (torch.ones(2), []))
+def test_a_variable_holds_the_inner_generator_behind_a_break(x, log):
+    g = handles(log, answers(log))
+    seen = [next(g)]
+    print("break")
+    seen.append(g.throw("no exception"))
+    log.append("last")
+    return x + 1, seen

@@ -19,7 +19,7 @@ from ..bytecode.ir import ExceptionHandler, Instruction
 from ..interp.frame import _DECODED, CALLS_REST, ORIGIN, PROLOGUE, RULES, _unsupported, instructions_of, origin_of
 from ..interp.unwind import PreviousException
 from ..model.source import BUILTINS, instr, pinned
-from ..model.value import NONE, FunctionVariable, VariableTracker
+from ..model.value import NONE, FunctionVariable, GeneratorVariable, VariableTracker
 
 _WATCHED: dict[int, weakref.ref[CodeType]] = {}  # id(code) -> code: when it goes, what is known of it does
 _REWRITTEN: dict[int, list[Instruction]] = {}
@@ -376,7 +376,9 @@ class Suspended:
         body_of(self.code)
         target = frame.instructions[frame.ip if started else 1]
         self.place: int = target.place
-        names = sorted(live_at(self.code, target) & frame.locals.keys())
+        live = live_at(self.code, target)
+        # A generator runs code when it dies: it is held for as long as in eager mode, also where nothing reads the variable any more.
+        names = sorted(n for n, held in frame.locals.items() if n in live or type(held) is GeneratorVariable and not held.finished)
         self.stack = frame.stack
         before = frame.instructions[frame.inst.index - 1] if started and frame.inst.op == "YIELD_VALUE" else None
         self.delegates = before is not None and before.op == "SEND" and before.place >= 0
