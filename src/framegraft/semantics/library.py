@@ -31,9 +31,29 @@ from ..model.value import (
     TupleVariable,
     VariableTracker,
 )
+from ..polyfills import dispatching
 from . import calls, core, iteration, lookup, making, operators
-from .class_checks import is_class
+from .class_checks import handle_issubclass, is_class
 from .wrapping import wrap_class, wrap_pinned
+
+_DISPATCH: Any = functools.singledispatch(len).dispatch.__code__  # type: ignore[attr-defined]
+calls.REPLACED[_DISPATCH] = dispatching.dispatch
+calls.WHOLE.add(_DISPATCH)
+
+
+@handles(dispatching.nearest)
+def nearest(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    classes: list[Any] = [realize(a, tx.state) for a in args]
+    if not all(map(is_class, classes)):
+        raise GraphBreak("untraceable_call", "a singledispatch function asked for something other than a class")
+    cls, *known = classes
+    for one in known:
+        handle_issubclass(tx, [cls, one], {})  # guards the answer
+    by_class = {one.value: one for one in known}
+    try:
+        return functools._find_impl(cls.value, by_class)  # type: ignore[attr-defined]
+    except RuntimeError:
+        raise GraphBreak("raised_exception", f"a singledispatch function has no best implementation for a {cls.value.__name__}") from None
 
 
 @handles(typing.cast)
