@@ -228,3 +228,32 @@ def test_dicts_and_lists_of_a_module_are_kept_themselves():
             results.append(_with_gradient(fn, torch.ones(3)))
             results.append(_with_gradient(fn, torch.ones(3), lambda model=model: model.config.update(factor=7.0)))
         torch.testing.assert_close(results[2:], results[:2], rtol=0, atol=0)
+
+
+class Through(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, layers, seen):
+        ctx.layers, ctx.seen = layers, seen
+        for layer in layers:
+            x = layer(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * len(ctx.layers), None, None
+
+
+class Stack:
+    def __init__(self):
+        self.layers = [torch.sin, torch.cos]
+
+
+@differential(lambda: (Stack(), torch.ones(2), torch.ones(2, requires_grad=True)), graphs=1)
+def test_containers_of_others_where_nothing_goes_back(stack, x, leaf):
+    """The context dies at once where no gradient is asked for."""
+    seen = []
+    y = Through.apply(x, stack.layers, seen)
+    with torch.no_grad():
+        z = Through.apply(leaf, stack.layers, seen)
+    seen.append(y)
+    return y + z, seen, stack.layers

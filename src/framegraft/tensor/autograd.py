@@ -152,8 +152,9 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> tuple[dict[int, V
             result = calls.call(tx, forward, inputs if separate else [context, *inputs], {})
             if separate:
                 calls.call(tx, attributes.get_attr(tx, owner, "setup_context"), [context, TupleVariable(list(inputs)), result], {})
-        kept = reachable([*context.attrs.values(), context.namespace, result])
-        if grad and any(need.value for need in needs):
+        goes_back = grad and any(need.value for need in needs)  # the context dies at once where it does not
+        kept = reachable([*context.attrs.values(), context.namespace, result] if goes_back else [result])
+        if goes_back:
             _rehearse_backward(tx, owner, cls, context, result)
     finally:
         torch._C._set_grad_enabled(grad)
