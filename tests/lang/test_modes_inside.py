@@ -332,3 +332,15 @@ def test_graph_that_fails_leaves_switches_alone():
             assert torch.backends.cuda.flash_sdp_enabled() is not flash
         finally:
             torch.backends.cuda.enable_flash_sdp(flash)
+
+
+def test_whether_a_profiler_runs():
+    def asks(x):
+        return x + 1 if torch.autograd._profiler_enabled() else x - 1
+
+    compiled = framegraft.compile(asks, backend="eager", fullgraph=True)
+    x = torch.ones(2)
+    assert torch.equal(compiled(x), x - 1)
+    with torch.autograd.profiler.profile():
+        assert torch.equal(compiled(x), x + 1)
+    assert torch.equal(compiled(x), x - 1)

@@ -357,6 +357,15 @@ _ask(torch.is_anomaly_check_nan_enabled, torch.set_anomaly_enabled, 1)
 _ask(_C._is_multithreading_enabled, _C._set_multithreading_enabled, 0)
 
 
+@handles(_autograd._profiler_enabled)
+def profiler_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """A graph breaks where a profiler is started or stopped: what held at frame entry holds."""
+    _nothing(args, "_profiler_enabled")
+    told = _autograd._profiler_enabled()
+    guard_answer(tx, _autograd._profiler_enabled, told)
+    return constant(told)
+
+
 def _switch_of_backend(setter: Any, getter: Any, where: tuple = ()) -> None:
     """Both guard what held at frame entry: a setter, too, for it is left out where it changes nothing."""
     asked = functools.partial(getter, *where) if where else getter
