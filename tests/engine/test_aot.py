@@ -367,3 +367,54 @@ def test_compilers_warn_of_nothing_that_eager_mode_does_not():
         warnings.simplefilter("error")
         compiled = framegraft.compile(writes_what_it_saves, backend="aot_eager")
         torch.testing.assert_close(compiled(torch.ones(3)), writes_what_it_saves(torch.ones(3)))
+
+
+TOLD: list[float] = []
+
+
+@torch.library.custom_op("framegraft_aot_tests::tell", mutates_args=())
+def tell(x: torch.Tensor) -> None:
+    TOLD.append(float(x.detach().sum()))
+
+
+@tell.register_fake
+def _(x):
+    return None
+
+
+def _tells(x):
+    tell(x)
+    y = x * 2
+    tell(y + 1)
+    return y.sin()
+
+
+def _tells_last(x):
+    with torch.no_grad():
+        tell(x)
+
+
+def _tells_of_writes(x):
+    y = x.clone()
+    tell(y)
+    y.add_(1)
+    tell(y)
+    return y, y[0]
+
+
+@pytest.mark.parametrize("fn", [_tells, _tells_last, _tells_of_writes])
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_operators_that_give_nothing_run(fn, backend, requires_grad):
+    compiled = framegraft.compile(fn, backend=backend, fullgraph=True)
+    for scale in (1.0, 2.0):
+        told = []
+        for call in (fn, compiled):
+            TOLD.clear()
+            x = (torch.ones(3) * scale).requires_grad_(requires_grad)
+            result = call(x)
+            if requires_grad and isinstance(result, torch.Tensor):
+                result.sum().backward()
+            told.append((list(TOLD), x.grad))
+        assert told[0][0] == told[1][0]
+        torch.testing.assert_close(told[0][1], told[1][1])

@@ -292,3 +292,25 @@ def test_marked_functions_of_the_same_code(mark):
     for op in (*ops, *ops):
         assert torch.equal(compiled(op, x), f(op, x))
         assert torch.equal(inside([op], x), f(op, x))
+
+
+_LIBRARY = torch.library.Library("framegraft_fresh", "DEF")
+for _name in "abcd":
+    _LIBRARY.define(f"{_name}(Tensor x) -> Tensor")
+    _LIBRARY.define(f"{_name}.scaled(Tensor x, float k) -> Tensor")
+    _LIBRARY.impl(_name, torch.neg, "CompositeExplicitAutograd")
+    _LIBRARY.impl(f"{_name}.scaled", torch.mul, "CompositeExplicitAutograd")
+
+
+def test_operators_that_nobody_has_asked_for_yet():
+    ops = torch.ops
+    programs = [
+        lambda x: ops.framegraft_fresh.a(x) + 1,
+        lambda x: ops.framegraft_fresh.b.default(x) + 1,
+        lambda x: ops.framegraft_fresh.c.scaled(x, 2.0) + ops.framegraft_fresh.c(x),
+        lambda x: getattr(ops.framegraft_fresh, "d")(x, 3.0),  # noqa: B009
+    ]
+    for program in programs:
+        compiled = framegraft.compile(program, backend="eager", fullgraph=True)
+        results = [compiled(torch.ones(2)), compiled(torch.ones(2))]
+        assert all(torch.equal(r, program(torch.ones(2))) for r in results)

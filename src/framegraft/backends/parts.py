@@ -77,7 +77,8 @@ def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: 
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
         recurrent = any(n.target in _RECURRENT for n in labels)
-        if recurrent and len(runs) == 1 or behind or any(map(_makes_leaf, labels)) or len({*labels.values()} - {_EAGER}) > 1:
+        kept = any(_makes_leaf(n) or _only_tells(n) for n in labels)
+        if recurrent and len(runs) == 1 or behind or kept or len({*labels.values()} - {_EAGER}) > 1:
             return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
         with _unrolled() if recurrent else contextlib.nullcontext():
             return compile_one(gm, example_inputs)
@@ -118,9 +119,10 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
         return node
 
     outputs: Any = gm.graph.output_node().args[0]
-    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or _makes_leaf(n)]
+    telling = dict.fromkeys(filter(_only_tells, gm.graph.nodes), _EAGER)
+    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or _makes_leaf(n) or n in telling]
     if not any(isinstance(o, Node) and _differentiable(o) for o in outputs) and not any(n.target is parameter for n in eager):
-        return {}
+        return telling
     for node in gm.graph.nodes:
         if node.op not in ("placeholder", "output") and _differentiable(node):
             roots[node] = node
@@ -137,6 +139,17 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
 
 def _makes_leaf(node: Node) -> bool:
     return node.kwargs.get("requires_grad") is True or node.target is parameter
+
+
+def _only_tells(node: Node) -> bool:
+    target: Any = node.target
+    if isinstance(target, torch._ops.OpOverload):
+        schemas = [target._schema]
+    elif isinstance(target, torch._ops.OpOverloadPacket):
+        schemas = [getattr(target, name)._schema for name in target.overloads()]
+    else:
+        return False
+    return all(not s.returns and not s.is_mutable for s in schemas) and not node.is_impure()
 
 
 def _behind_outputs(gm: GraphModule) -> set[Node]:

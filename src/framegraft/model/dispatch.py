@@ -36,6 +36,9 @@ class TensorLayer:
     truth: Any = None
     #: (tx, value, truth) -> whether the trace may go on as if bool(value) were that, because the graph checks it
     assume: Any = lambda self, tx, value, truth: False
+    #: (object, name): has an object make the attribute, if its class (by id) is one of ``lazy``, which make them when first asked
+    load: Any = None
+    lazy: frozenset[int] = frozenset()
     wrap: Any = None
     is_constant_type: Any = lambda self, cls: False
     #: whether there is one object for each value of the class

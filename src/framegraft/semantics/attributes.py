@@ -78,6 +78,8 @@ def _get_attr(tx: Any, obj: VariableTracker, name: str) -> VariableTracker:
         return TENSOR.get_attr(tx, obj, name)
     if isinstance(obj, ObjectVariable):
         value = obj.value
+        if id(type(value)) in TENSOR.lazy:
+            TENSOR.load(value, name)
         if issubclass(type(value), type):
             return class_attributes.class_attr(tx, obj, value, name)
         if issubclass(type(value), types.ModuleType) and type(value).__getattribute__ is types.ModuleType.__getattribute__:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import types
 from typing import Any
@@ -621,3 +622,14 @@ def is_complex(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 @handles(torch.numel)
 def numel(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return _asked(tx, args, "numel")
+
+
+def _load(obj: Any, name: str) -> None:
+    """Torch loads an operator, an overload or a namespace of operators when it is first asked for, and keeps it."""
+    if name not in vars(obj) and not name.startswith("__"):
+        with contextlib.suppress(AttributeError):
+            getattr(obj, name)
+
+
+TENSOR.load = _load
+TENSOR.lazy = frozenset(map(id, (torch._ops._Ops, torch._ops._OpNamespace, torch._ops.OpOverloadPacket)))
