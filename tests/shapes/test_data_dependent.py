@@ -90,6 +90,15 @@ def test_size_from_data(captured):
     assert captured(f, with_numbers(3, 4, 5, 1), fullgraph=True)["graphs"] == 1
 
 
+def test_lists_of_tensors_with_sizes_that_differ(captured):
+    def f(x, n):
+        first, *rest = n.tolist()
+        return x * first, rest
+
+    calls = [(torch.ones(2), torch.tensor([1, 2])), (torch.ones(3), torch.tensor([[3, 4], [5, 6]])[0]), (torch.ones(2), torch.tensor([7, 8, 9]))]
+    assert captured(f, calls, fullgraph=True, dynamic=True)["graphs"] == 2
+
+
 def test_branch_breaks(captured):
     def f(x, n):
         return x + 1 if n.item() > 2 else x - 1

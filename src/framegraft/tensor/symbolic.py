@@ -213,9 +213,12 @@ def read(tx: Any, tensor: TensorVariable, method: str) -> VariableTracker | None
         return read_number(tx, tensor, method)
     if tensor.fake.dim() == 0:
         return read_number(tx, tensor, "item")
-    if type(tensor.fake.shape[0]) is not int or tensor.fake.numel() > _LONGEST_LIST:
+    if any(type(n) is torch.SymInt and tx.state.graph.symbols.is_unbacked(n) for n in tensor.fake.shape):
         return None
-    items = [read(tx, PART[0](tx, tensor, index), method) for index in range(tensor.fake.shape[0])]
+    sizes = [int(n) for n in tensor.fake.shape]  # of which those that are symbols are guarded: a list has one length
+    if math.prod(sizes) > _LONGEST_LIST:
+        return None
+    items = [read(tx, PART[0](tx, tensor, index), method) for index in range(sizes[0])]
     return None if None in items else ListVariable(items)
 
 
