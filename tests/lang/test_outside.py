@@ -1,5 +1,6 @@
 """What programs use of other packages without need for a break: unions of classes, loggers that are silent, NumPy's scalars."""
 
+import itertools
 import logging
 
 import numpy as np
@@ -151,3 +152,29 @@ def test_strict_pairs_that_differ_later():
     for one, other in cases * 2:
         got, expected = (f(torch.ones(3), zip(one, other, strict=True)) for f in (compiled, taken))
         assert repr(got) == repr(expected)
+
+
+@differential(lambda: (torch.ones(2), itertools.count(), itertools.count(5, -2), zip(itertools.count(), [4, 5, 6])), graphs=1)
+def test_counts(x, up, down, pairs):
+    return x * (next(up) + 1), next(up), list(zip([1, 2], down)), [n for n, _ in zip(down, "ab", strict=False)], next(pairs), list(pairs), up
+
+
+@differential(lambda: (torch.ones(2), itertools.count(1.5), itertools.count(10**30)))
+def test_counts_of_other_numbers(x, floats, large):
+    return x * next(floats), next(large), next(floats)
+
+
+def test_a_count_that_goes_on_needs_no_more_captures():
+    numbers = itertools.count(3)
+    counter = framegraft.testing.CompileCounter()
+    compiled = framegraft.compile(lambda x: x * next(numbers), backend=counter, fullgraph=True)
+    for i in range(3, 9):
+        assert torch.equal(compiled(torch.ones(1)), torch.ones(1) * i)
+    assert next(numbers) == 9
+    assert counter.frame_count == 2
+
+
+def test_counts_are_guarded():
+    compiled = framegraft.compile(f := lambda x, numbers: (x * next(numbers), next(numbers)), backend="eager")
+    for make in (lambda: itertools.count(3), lambda: itertools.count(3, 2), lambda: itertools.count(2.5), lambda: iter([1, 2, 3]), itertools.count):
+        assert compiled(torch.ones(1), make()) == f(torch.ones(1), make())

@@ -11,6 +11,8 @@ import copy
 import gc
 import itertools
 import operator
+import re
+import sys
 from typing import Any
 
 from ..errors import GraphBreak
@@ -23,14 +25,15 @@ _SAMPLES: tuple[Any, ...] = (
 )
 # Leaves: iterators over a container, which copy.copy duplicates (their __reduce__ tells container and place).
 LEAVES = frozenset(type(iter(sample)) for sample in _SAMPLES)
-KINDS = LEAVES | {enumerate, zip}
+_PLACES = LEAVES | {itertools.count}  # iterators with a place of their own
+KINDS = _PLACES | {enumerate, zip}
 _BACKWARDS = type(reversed([]))
 
 
 def leaves_of(iterator: Any) -> list[Any]:
     """The iterators over containers that an iterator draws from; GraphBreak if one cannot be looked into."""
     kind = type(iterator)
-    if kind in LEAVES:
+    if kind in LEAVES or kind is itertools.count and _counted(iterator) is not None:
         return [iterator]
     if kind in (enumerate, zip):
         inner = iterator.__reduce__()[1]
@@ -38,10 +41,18 @@ def leaves_of(iterator: Any) -> list[Any]:
     raise GraphBreak("unsupported_iterator", f"a {kind.__name__} made outside of the trace")
 
 
+def _counted(iterator: Any) -> tuple[int, int] | None:
+    """Next number and step of an ``itertools.count`` of whole numbers: its __reduce__ warns, from CPython 3.12 on."""
+    found = re.fullmatch(r"count\((-?\d+)(?:, (-?\d+))?\)", repr(iterator))
+    return None if found is None else (int(found[1]), int(found[2] or 1))
+
+
 def duplicate(iterator: Any) -> Any:
     """An independent iterator at the same place."""
     kind = type(iterator)
-    if kind in LEAVES:
+    if kind is itertools.count and (counted := _counted(iterator)) is not None:
+        return itertools.count(*counted)
+    if kind in _PLACES:
         if kind is _BACKWARDS and not operator.length_hint(iterator):
             return iter([])  # the list has become shorter: a copy's __setstate__ would stand at its new end
         try:
@@ -63,6 +74,8 @@ def _left(iterator: Any) -> int | None:
     kind = type(iterator)
     if kind in _INDEXED:
         return iterator.__length_hint__()
+    if kind is itertools.count and _counted(iterator) is not None:
+        return sys.maxsize
     if kind is enumerate:
         return _left(iterator.__reduce__()[1][0])
     if kind is zip:
@@ -79,6 +92,8 @@ def _item(iterator: Any, ahead: int) -> Any:
     if kind in _INDEXED:
         _, (container,), *index = iterator.__reduce__()
         return _INDEXED[kind](container, index[0] + ahead)
+    if kind is itertools.count and (counted := _counted(iterator)) is not None:
+        return counted[0] + ahead * counted[1]
     parts = iterator.__reduce__()[1]
     if kind is enumerate:
         return parts[1] + ahead, _item(parts[0], ahead)
@@ -109,7 +124,9 @@ class Remaining:
         self.all = False
 
     def __call__(self, iterator: Any) -> bool:
-        if type(iterator) not in LEAVES:
+        if type(iterator) is itertools.count and _counted(iterator) is None:
+            return False
+        if type(iterator) not in _PLACES:
             leaves = leaves_of(iterator)
             if len({id(leaf) for leaf in leaves}) != len(leaves):
                 return False
@@ -249,7 +266,7 @@ def wrap_iterator(state: Any, value: Any, source: Source) -> OutsideIteratorVari
 def _places(state: Any, tracker: OutsideIteratorVariable) -> list[Source]:
     """Where the iterators over containers are that an iterator draws from."""
     source: Any = tracker.source
-    if type(tracker.value) in LEAVES:
+    if type(tracker.value) in _PLACES:
         return [source]
     state.guards.add(source, "PY", Drawing(tracker.value))
     return [source.child("PYCALL", Leaf(i)) for i in range(len(leaves_of(tracker.value)))]
