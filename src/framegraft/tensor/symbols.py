@@ -15,6 +15,7 @@ import sympy
 import torch
 import torch._guards
 import torch.fx
+from torch.fx.experimental import symbolic_shapes
 from torch.fx.experimental.symbolic_shapes import (
     DimDynamic,
     PendingUnbackedSymbolNotFound,
@@ -22,10 +23,6 @@ from torch.fx.experimental.symbolic_shapes import (
     StrictMinMaxConstraint,
     compute_unbacked_bindings,
     free_unbacked_symbols,
-    guard_or_false,
-    guard_or_true,
-    statically_known_false,
-    statically_known_true,
 )
 from torch.fx.proxy import GraphAppendingTracer
 from torch.utils._sympy.interp import sympy_interp
@@ -499,5 +496,6 @@ def _has_answer(function: Any) -> None:
         return constant(function(truth(asked) if isinstance(asked, SymbolicVariable) else asked.value))
 
 
-for _function in (guard_or_false, guard_or_true, statically_known_true, statically_known_false):
-    _has_answer(_function)
+for _name in ("guard_or_false", "guard_or_true", "statically_known_true", "statically_known_false"):
+    if hasattr(symbolic_shapes, _name):
+        _has_answer(getattr(symbolic_shapes, _name))
