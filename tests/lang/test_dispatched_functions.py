@@ -2,7 +2,9 @@
 
 import collections.abc
 import functools
+import weakref
 
+import pytest
 import torch
 
 import framegraft
@@ -90,6 +92,24 @@ class Bag(Three):
 @differential(lambda: (torch.ones(2), Bag()))
 def test_two_classes_that_are_equally_near(x, bag):
     return x + 1, unsure(bag)
+
+
+class Counting(dict):
+    def __getitem__(self, key):
+        self.asked = getattr(self, "asked", 0) + 1
+        return super().__getitem__(key)
+
+
+with pytest.MonkeyPatch.context() as patched:
+    patched.setattr(weakref, "WeakKeyDictionary", Counting)
+    watched = functools.singledispatch(lambda value: 1)
+CACHE = next(c.cell_contents for c in watched.dispatch.__closure__ if isinstance(c.cell_contents, Counting))
+
+
+def test_a_cache_of_the_programs_own_is_asked():
+    compiled = framegraft.compile(lambda x: x + watched(2), backend="eager")
+    for n in (1, 2):
+        assert torch.equal(compiled(torch.ones(2)), torch.full((2,), 2.0)) and CACHE.asked == n
 
 
 def test_what_is_registered_later_is_seen():

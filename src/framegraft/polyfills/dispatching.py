@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 
 def dispatch(cache_token: Any, dispatch_cache: Any, registry: Any, cls: Any) -> Any:
     """The implementation for a class."""
+    if type(dispatch_cache) is not WeakKeyDictionary:
+        tells_of_itself()
     return registry[cls] if cls in registry else registry[nearest(cls, *registry)]
+
+
+def tells_of_itself() -> None:
+    """The program has given the function a cache of its own, which may notice that nobody asks it: a break."""
 
 
 def nearest(cls: Any, *known: Any) -> Any:

@@ -41,6 +41,11 @@ calls.REPLACED[_DISPATCH] = dispatching.dispatch
 calls.WHOLE.add(_DISPATCH)
 
 
+@handles(dispatching.tells_of_itself)
+def tells_of_itself(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    raise GraphBreak("untraceable_call", "a singledispatch function with a cache of the program's own")
+
+
 @handles(dispatching.nearest)
 def nearest(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     classes: list[Any] = [realize(a, tx.state) for a in args]
