@@ -407,3 +407,40 @@ def test_alpha_from_tensors_that_are_no_numbers(x, counts, one, learnt):
         except (RuntimeError, TypeError) as error:
             said.append(type(error).__name__)
     return said
+
+
+@differential(lambda: (torch.tensor([1.0, -2.0, 3.0]), torch.tensor([[1.0, 2.0], [3.0, -4.0]]), torch.tensor(5.0)), graphs=1)
+def test_numbers_where_a_mask_says(x, m, value):
+    try:
+        with torch.no_grad():
+            x[x > 0] = 2
+            x[x.lt(0)] = value
+            m[m > 1] = value * 2
+            m[torch.tensor([True, False])] = 1
+        x[x > 9] = 3
+    except IndexError:
+        return None
+    return x, m
+
+
+@differential(lambda: (torch.ones(3), torch.ones(4)))
+def test_masks_that_do_not_fit(x, y):
+    said = []
+    numbers = torch.tensor(1j), torch.tensor(2), 1j, "a", None
+    for mask, value in ((y > 0, 1), (x > 0, torch.ones(2)), (x[:, None] > 0, 1), (x > 1, torch.ones(2)), *((x > 0, n) for n in numbers)):
+        try:
+            x[mask] = value
+        except (IndexError, RuntimeError, TypeError) as error:
+            said.append(type(error).__name__)
+    return x, said
+
+
+@differential(lambda: (torch.ones(3, dtype=torch.uint8), torch.ones(3) > 0))
+def test_numbers_that_do_not_fit_where_a_mask_says(x, mask):
+    said = []
+    for value in (300, -1, 2**70, 1.5, torch.tensor(300), True):
+        try:
+            x[mask] = value
+        except (RuntimeError, ValueError, OverflowError) as error:
+            said.append(type(error).__name__)
+    return x, said

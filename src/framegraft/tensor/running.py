@@ -151,7 +151,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before: list[tuple[TensorVariable, tuple]] = []
-    raises = may_raise(name, unwrap.by_fake.values())
+    raises = may_raise(name, unwrap.by_fake.values()) and not _fills_by_mask(name, args)
     caught = note_errors(state, name, raises)
     # A call that has sizes of symbols is no block: looking at them would guard them.
     blocks = state.blocks if state.blocks is not None and state.blocks.open and state.graph.symbols is None else None
@@ -264,6 +264,7 @@ def _note_exits(state: Any) -> bool:
     state.graph.leaving = exits if known is None else known
     return known is None or list(map(id, known)) == list(map(id, exits))
 
+
 def _number_like(graph: Any, name: str, alpha: torch.Tensor) -> Any:
     """What stands for the number that an operation reads from a tensor, ``x.add_(y, alpha=t)``: it decides nothing about the result."""
     spared = graph.refuses_numbers or graph.policy is not None and graph.policy.tensor_floats
@@ -284,6 +285,7 @@ def not_propagated(name: str, error: BaseException) -> GraphBreak:
     if symbolic.is_data_dependent(error):
         return GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}")
     return GraphBreak("fake_tensor_failure", f"{name}: {error}")
+
 
 # Operations that raise, or not, depending on the values in their tensors.
 _RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gather", "scatter", "scatter_", "scatter_add",
@@ -308,6 +310,21 @@ def may_raise(name: str, tensors: Iterable[TensorVariable]) -> bool:
     if name in _RAISING_OF_INTEGERS:
         return not any(t.fake.is_floating_point() or t.fake.is_complex() for t in tensors)
     return name in _RAISING_OF_NOTHING and any(type(n) is int and n == 0 for t in tensors for n in t.fake.shape)
+
+
+def _fills_by_mask(name: str, args: list) -> bool:
+    """``x[mask] = number``, whatever the mask's values are. The fake operation looks neither at its shape nor at the number's dtype."""
+    if name not in ("setitem", "__setitem__") or len(args) != 3:
+        return False
+    filled, mask, value = args
+    if not isinstance(filled, TensorVariable) or not isinstance(mask, TensorVariable) or mask.fake.dtype is not torch.bool:
+        return False
+    sizes, known = tuple(mask.fake.shape), tuple(filled.fake.shape[: mask.fake.dim()])
+    if any(type(n) is not int for n in (*sizes, *known)) or sizes != known:
+        return False
+    if isinstance(value, ConstantVariable):
+        return type(value.value) in (bool, int, float)
+    return isinstance(value, TensorVariable) and not value.fake.dim() and value.fake.dtype is filled.fake.dtype
 
 
 def caught_at(state: Any) -> int:
