@@ -209,3 +209,39 @@ def test_third_party_backends(name):
         pytest.skip(f"no installed distribution offers the backend {name!r} (entry point group {registry.ENTRY_POINT_GROUP})")
     a, b = torch.randn(4, 4), torch.randn(4, 4)
     assert same(framegraft.compile(program, backend=name)(a, b), program(a, b), exact=False)
+
+
+class Sevenfold(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 7
+
+
+def without_grad(x):
+    with torch.no_grad():
+        return x * 2
+
+
+def in_bfloat16(x):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        y = x[None] @ x[:, None]
+    return y + 1
+
+
+@pytest.mark.parametrize("f", [without_grad, in_bfloat16, Sevenfold.apply, torch.vmap(torch.sin), torch.func.grad(lambda x: x.sin().sum()),
+                               lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))], ids=str)
+def test_ts_keeps_what_tracing_does_not_see(f):
+    def of(x):
+        return f(x)
+
+    compiled = framegraft.compile(of, backend="ts")
+    for x in (torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([-1.0, -2.0], requires_grad=True)):
+        got, expected = compiled(x), of(x)
+        torch.testing.assert_close(got, expected)
+        assert got.requires_grad == expected.requires_grad
+        if got.requires_grad:
+            torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x) for y in (got, expected)))
