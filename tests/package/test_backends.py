@@ -232,8 +232,17 @@ def in_bfloat16(x):
     return y + 1
 
 
-@pytest.mark.parametrize("f", [without_grad, in_bfloat16, Sevenfold.apply, torch.vmap(torch.sin), torch.func.grad(lambda x: x.sin().sum()),
-                               lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))], ids=str)
+UNSEEN = {
+    "no_grad": without_grad,
+    "autocast": in_bfloat16,
+    "autograd function": Sevenfold.apply,
+    "vmap": torch.vmap(torch.sin),
+    "grad": torch.func.grad(lambda x: x.sin().sum()),
+    "cond": lambda x: torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,)),
+}
+
+
+@pytest.mark.parametrize("f", UNSEEN.values(), ids=UNSEEN)
 def test_ts_keeps_what_tracing_does_not_see(f):
     def of(x):
         return f(x)
