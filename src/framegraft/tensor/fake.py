@@ -9,9 +9,9 @@ from __future__ import annotations
 import builtins
 import contextlib
 import logging
-import operator
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -147,9 +147,10 @@ class CaptureMode(FakeTensorMode):
         if self.wrappers is not None:
             self.wrappers.clear()
 
-    def use_symbols(self, env: Any) -> None:
-        """From now on sizes may be symbols of ``env``."""
+    def use_symbols(self, env: Any, holds: Callable[[Any], bool]) -> None:
+        """From now on sizes may be symbols of ``env``. ``holds``: whether a comparison of sizes does, whatever the data says."""
         self.shape_env = env
+        self.holds = holds
         self.static_shapes = False
         self.allow_scalar_outputs = env.allow_scalar_outputs
         self.cache_enabled = False  # an answer from the cache would not repeat the guards that it took
@@ -218,9 +219,8 @@ class CaptureMode(FakeTensorMode):
         """As torch's, but a tensor keeps its shape: torch's decompositions let a fake one grow where a real one raises."""
         target = args[0]
         shape = target.shape
-        equal = _certainly_equal if self.has_unbacked else operator.eq
         if kind == "pointwise" and len({len(shape), *(len(a.shape) for a in args if isinstance(a, torch.Tensor))}) == 1 and all(
-                a.shape is shape or all(map(equal, a.shape, shape)) for a in args if isinstance(a, torch.Tensor)):
+                a.shape is shape or self._equal(a.shape, shape) for a in args if isinstance(a, torch.Tensor)):
             return self.dispatch(func, classes, args, kwargs)
         caching, self.cache_enabled = self.cache_enabled, False  # its answers would not change the shape again
         try:
@@ -228,12 +228,15 @@ class CaptureMode(FakeTensorMode):
         finally:
             self.cache_enabled = caching
         fits = len(target.shape) == len(shape)
-        for now, before in zip(target.shape, shape, strict=True) if fits else ():
-            if now is not before and not equal(now, before):
-                fits = fits and self.has_unbacked and _checked_equal(now, before)
+        fits = fits and (self._equal(target.shape, shape) or self.has_unbacked and _checked(target.shape, shape))
         if not fits:
             raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(target.shape)}")
         return result
+
+    def _equal(self, shape: Any, other: Any) -> bool:
+        """Of two shapes of one length: whether they are certainly equal."""
+        holds = self.holds if self.has_unbacked else bool
+        return all(a is b or holds(a == b) for a, b in zip(shape, other, strict=True))
 
     # Torch's own code, which reads torch._dynamo.config for each operation that its cache does not know.
     _dispatch_impl = types.FunctionType(
@@ -242,17 +245,11 @@ class CaptureMode(FakeTensorMode):
     )
 
 
-def _certainly_equal(a: Any, b: Any) -> bool:
-    """Whether two sizes are equal whatever the data says."""
-    from torch.fx.experimental.symbolic_shapes import statically_known_true
-
-    return statically_known_true(a == b)
-
-
-def _checked_equal(a: Any, b: Any) -> bool:
-    """Two sizes of which one is decided by the data: the graph checks that they are equal. False where they never are."""
+def _checked(shape: Any, other: Any) -> bool:
+    """Whether two shapes of sizes that the data decides may be equal: the graph checks that they are."""
     try:
-        torch._check(a == b)
+        for a, b in zip(shape, other, strict=True):
+            torch._check(a == b)
     except RuntimeError:
         return False
     return True

@@ -128,7 +128,7 @@ class OutputGraph:
             from .symbols import Symbols  # noqa: PLC0415 - sympy and its kin: half a second that static captures don't pay
 
             self.symbols = Symbols(self, self.config, self.where)
-            self.mode.use_symbols(self.symbols.env)
+            self.mode.use_symbols(self.symbols.env, self.symbols.holds)
         return self.symbols
 
     def number(self, value: int | float, source: Source) -> Any:

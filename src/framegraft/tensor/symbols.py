@@ -102,6 +102,8 @@ def _is_there(node: Any) -> bool:
 class Symbols:
     """The symbols of one trace."""
 
+    holds = staticmethod(symbolic_shapes.statically_known_true)
+
     def __init__(self, graph: Any, config: Any, where: Callable[[], str]) -> None:
         self.graph = graph
         self.env = ShapeEnv(
