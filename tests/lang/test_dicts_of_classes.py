@@ -101,3 +101,19 @@ def test_changes_between_calls(change, monkeypatch):
         assert rest == others
         torch.testing.assert_close(told, expected)
         monkeypatch.setattr(Settings, *change, raising=False)
+
+
+@differential(build=True, calls=1)
+def test_a_class_that_is_changed_and_changed_back():
+    class Local:
+        rate = 1
+
+    shown = Local.__dict__
+
+    def fn(x):
+        Local.other = 2
+        found = "other" in Local.__dict__, "other" in shown
+        del Local.other
+        return x, found, "other" in Local.__dict__, "other" in shown
+
+    return fn

@@ -15,7 +15,7 @@ _APART = "a change of an object of which the trace holds the __dict__, too, got 
 
 def none_changed_unseen(state: Any) -> None:
     """Of an object and its namespace, the trace must not have changed the one and looked at the other."""
-    if not state.mutated and not state.class_writes:
+    if not state.mutated:
         return
     dicts, proxies = {}, set()
     for value in state.keep_alive:
@@ -24,8 +24,9 @@ def none_changed_unseen(state: Any) -> None:
             dicts[id(value)] = id(tracker) in state.mutated
         elif type(value) is types.MappingProxyType:
             proxies.add(id(gc.get_referents(value)[0]))
-    for cls in {cls for written in state.class_writes.values() for cls in written} if proxies else ():
-        if id(gc.get_referents(namespace_of(cls))[0]) in proxies:
+    for tracker in state.mutated.values() if proxies else ():  # also of a class that has all that it had by now
+        cls = getattr(tracker, "value", None)
+        if isinstance(cls, type) and id(gc.get_referents(namespace_of(cls))[0]) in proxies:
             raise Unreconstructible(_APART)
     if not dicts:
         return
