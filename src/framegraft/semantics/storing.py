@@ -211,7 +211,9 @@ def del_attr(tx: Any, obj: VariableTracker, name: str) -> None:
     if isinstance(deleter, types.FunctionType):
         calls.call(tx, wrap_pinned(tx, deleter), [obj, constant(name)], {})
         return
-    if instances.is_plain_local(tx, obj, name) and hashed.dict_delete(tx, instances.local_dict(tx, obj), constant(name)) is not None:
+    if instances.is_plain_local(tx, obj, name):
+        if hashed.dict_delete(tx, instances.local_dict(tx, obj), constant(name)) is None:
+            raise _refused(obj, name, _GONE)
         return
     generic_del_attr(tx, obj, name)
 
