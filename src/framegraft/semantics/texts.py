@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import collections
 import enum
-import sys
 import types
 from typing import Any
 
@@ -66,6 +65,7 @@ def text_of(tx: Any, fn: Any, name: str, obj: VariableTracker) -> VariableTracke
 _SEQUENCES = (ListVariable, TupleVariable, DequeVariable, SliceVariable)
 _CONTAINERS = (*_SEQUENCES, DictVariable, SetVariable, ViewVariable)
 _OWN_DICTS = (collections.OrderedDict, collections.defaultdict)
+_TELLS_PAIRS = "[" in repr(collections.OrderedDict(a=1))  # before CPython 3.12
 
 
 def _is_container(obj: VariableTracker) -> bool:
@@ -107,7 +107,7 @@ def _dict_text(tx: Any, obj: VariableTracker, name: str, pairs: list[tuple[str, 
         return f"{name}({core.need_constant(text_of(tx, repr, '__repr__', factory), 'a text')}, {whole})"
     if obj.python_type() is not collections.OrderedDict:
         return whole
-    if sys.version_info < (3, 12):
+    if _TELLS_PAIRS:
         whole = "[" + ", ".join(f"({key}, {value})" for key, value in pairs) + "]"
     return f"{name}({whole if pairs else ''})"
 

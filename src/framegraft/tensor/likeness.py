@@ -186,7 +186,7 @@ def shown(tracker: VariableTracker, seen: dict[Any, int], places: list[Source]) 
         if tracker.attrs or tracker.value is not None or type(fake) is not FakeTensor or tracker.cls is not torch.Tensor:
             return None
         memory = seen.setdefault(("memory", fake.untyped_storage()._cdata), len(seen)) if fake.layout is torch.strided else None
-        return (seen.setdefault(id(tracker), len(seen)), memory, tracker.cls, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype,
+        return (seen.setdefault(id(tracker), len(seen)), memory, fake.shape, fake.stride(), fake.storage_offset(), fake.dtype,
                 fake.device, fake.requires_grad, fake.is_leaf, fake.is_inference(), fake.is_conj(), fake.is_neg())
     if type(tracker) is TupleVariable:
         items = tuple(shown(i, seen, places) for i in tracker.items)

@@ -190,16 +190,22 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
                                 kept.keeps(result, rebound, unwrap.by_fake.values())):
         state.graph.graph.erase_node(node)
         raise GraphBreak("unsupported_mutation", f"{name} of a tensor whose data was set: it changes it, or autograd saves it")
-    if isinstance(result, (list, tuple)):  # functions in Python give ``out`` back, operations in place on lists these lists
-        for given, fake in zip((*args, *kwargs.values()), (*fake_args, *fake_kwargs.values()), strict=True):
-            if result is fake:
-                return given
+    given = _given_back(result, (*args, *kwargs.values()), (*fake_args, *fake_kwargs.values()))
+    if given is not None:
+        return given
     calls = state.graph.call_count - 1
     made = wrap_result(tx, node, result, unwrap)
     if blocks is not None:
         recipe = New.like(result) if inferred else watch.recipe(target, result) if not raises else None
         blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, recipe)
     return made
+
+
+def _given_back(result: Any, trackers: Iterable[VariableTracker], fakes: Iterable[Any]) -> VariableTracker | None:
+    """The list among the operands that is the result: functions in Python give ``out`` back, operations in place on lists these lists."""
+    if not isinstance(result, (list, tuple)):
+        return None
+    return next((tracker for tracker, fake in zip(trackers, fakes, strict=True) if result is fake), None)
 
 
 def _is_name(word: str) -> bool:
