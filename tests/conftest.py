@@ -24,6 +24,7 @@ def pytest_addoption(parser):
     parser.addoption("--known", action="store_true", help="run the tests of known_failures.txt, too")
     parser.addoption("--decompiled", choices=("transformed", "resumed", "later"), help="run what code decompiles to in its place "
                      "(see tests/decompile/swap.py)")
+    parser.addoption("--device", help="the default device of every test, cuda for instance")
     parser.addoption("--slow", action="store_true", help="run the tests marked slow, too")
 
 
@@ -106,6 +107,7 @@ def clean_state(request):
         framegraft.reset()
         random.seed(0)
         torch.manual_seed(0)
+        torch.set_default_device(request.config.getoption("--device"))
         with decompiled(request.config.getoption("--decompiled")):
             yield
         reasons = {broken.reason for broken in records.BREAKS}
@@ -115,5 +117,6 @@ def clean_state(request):
         assert depth == 0, f"autocast regions left open: {depth}"
         assert reasons <= REASONS.keys(), f"reasons that are not in the catalogue: {reasons - REASONS.keys()}"
     log.reset_logs()
+    torch.set_default_device(None)
     torch.set_grad_enabled(grad)
     torch.set_default_dtype(dtype)

@@ -11,6 +11,8 @@ import tempfile
 import time
 from typing import Any
 
+import torch
+
 from ..decompile.swap import MODES
 from .execute import examine
 from .shrink import shrink
@@ -23,7 +25,8 @@ MOST_MEMORY = 8 << 30
 
 def work(first: int, last: int, decompiled: str | None) -> None:
     """A worker: one line of JSON before and after each program."""
-    resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))  # a program that grows without end ends alone
+    if torch.get_default_device().type == "cpu":
+        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))  # a program that grows without end ends alone
     for seed in range(first, last):
         print(json.dumps({"start": seed}), flush=True)
         try:
@@ -71,8 +74,9 @@ class Pool:
     def start(self, first: int, last: int) -> None:
         log = open(f"{self.args.out}/worker_{first}.log", "w+")  # noqa: SIM115 - closed in collect
         command = [sys.executable, "-m", "tests.fuzz", "--worker", str(first), str(last)]
-        if self.args.decompiled:
-            command += ["--decompiled", self.args.decompiled]
+        for name in ("decompiled", "device"):
+            if getattr(self.args, name):
+                command += [f"--{name}", getattr(self.args, name)]
         self.running.append((subprocess.Popen(command, stdout=log, stderr=subprocess.DEVNULL), log, (first, last)))
 
     def collect(self, process: subprocess.Popen, log: Any, batch: tuple[int, int]) -> None:
@@ -136,8 +140,10 @@ def main() -> int:
     parser.add_argument("--show", action="store_true", help="print the program of --seed, and its difference")
     parser.add_argument("--file", help="run this program in the way of --seed")
     parser.add_argument("--decompiled", choices=MODES, help="run what code decompiles to in its place (see tests/decompile/swap.py)")
+    parser.add_argument("--device", help="the default device of the programs, cuda for instance")
     parser.add_argument("--worker", type=int, nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
+    torch.set_default_device(args.device)
     if args.worker:
         work(*args.worker, args.decompiled)
         return 0

@@ -31,7 +31,7 @@ def tensor_values(t: torch.Tensor) -> str:
         if plain.numel() > 64:
             flat = plain.resolve_conj().reshape(-1)
             flat = torch.view_as_real(flat).reshape(-1) if flat.is_complex() else flat
-            return f"{flat[:8].tolist()!r}... bytes {hash(flat.contiguous().view(torch.uint8).numpy().tobytes())}"
+            return f"{flat[:8].tolist()!r}... bytes {hash(flat.contiguous().view(torch.uint8).cpu().numpy().tobytes())}"
         return repr(plain.tolist())
 
 
@@ -197,8 +197,9 @@ def global_state() -> tuple:
         ("inference", torch.is_inference_mode_enabled()),
         ("default dtype", str(torch.get_default_dtype())),
         ("deterministic", torch.are_deterministic_algorithms_enabled()),
-        ("autocast", torch.is_autocast_enabled("cpu")),
+        ("autocast", (torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))),
         ("random", hash(torch.get_rng_state().numpy().tobytes())),
+        *((("random there", hash(torch.cuda.get_rng_state().numpy().tobytes())),) if torch.cuda.is_initialized() else ()),
     )
 
 

@@ -90,7 +90,7 @@ def test_steps_with_breaks_and_complex_numbers(make, dtype):
         differ(run(lambda f: framegraft.compile(f, backend="eager")), run(lambda f: f))
 
 
-@pytest.mark.parametrize("name", ["sgd momentum", "adam", "adamw foreach"])
+@pytest.mark.parametrize("name", ["sgd momentum", "sgd fused", "adam", "adam fused", "adamw foreach"])
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_compiled_step(name, backend):
     got = steps(OPTIMIZERS[name], lambda f: framegraft.compile(f, backend=backend))

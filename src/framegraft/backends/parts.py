@@ -3,7 +3,7 @@
 It makes one node of the autograd graph out of a graph. Eager mode would have several that know nothing of each other where a
 tensor is detached in between: a backward pass through one leaves the others alone, and may be followed by one through another (a
 GAN's step). What is made in inference mode is made by a compiled graph only if that runs in inference mode as a whole. And ``lstm``
-and its kin are better left to their kernels: AOTAutograd unrolls them, or fails.
+and its kin are better left to their kernels: AOTAutograd unrolls them, or fails, as it does with those of fused optimizers.
 
 Cuts are only made between operations, never in another order, and only where parts share nothing but values.
 """
@@ -35,6 +35,7 @@ _CHANGED = "has been modified by an inplace operation"  # torch/csrc/autograd/sa
 _FOUND = "Error detected in "  # torch/csrc/autograd/anomaly_mode.cpp: AOTAutograd switches that mode on, and the error is caught
 _MAX_PARTS = 8
 _RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+_FUSED = frozenset(fn for name, fn in vars(torch).items() if name.startswith("_fused_") and name.endswith("_"))  # of optimizers
 
 
 def compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: Compile, apart: bool = False) -> Callable[..., Any]:
@@ -77,7 +78,7 @@ def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: 
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
         recurrent = any(n.target in _RECURRENT for n in labels)
-        kept = any(_makes_leaf(n) or _only_tells(n) for n in labels)
+        kept = any(_makes_leaf(n) or _only_tells(n) or n.target in _FUSED for n in labels)
         if recurrent and len(runs) == 1 or behind or kept or len({*labels.values()} - {_EAGER}) > 1:
             return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
         with _unrolled() if recurrent else contextlib.nullcontext():
@@ -119,7 +120,7 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
         return node
 
     outputs: Any = gm.graph.output_node().args[0]
-    telling = dict.fromkeys(filter(_only_tells, gm.graph.nodes), _EAGER)
+    telling = {n: _EAGER for n in gm.graph.nodes if _only_tells(n) or n.target in _FUSED}
     eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or _makes_leaf(n) or n in telling]
     if not any(isinstance(o, Node) and _differentiable(o) for o in outputs) and not any(n.target is parameter for n in eager):
         return telling

@@ -37,10 +37,12 @@ def assume(tx: Any, value: VariableTracker, truth: bool) -> bool:
         if not state.graph.symbols.is_unbacked(value.value):
             return False
         _keep_number(tx, value, truth)
-    elif isinstance(value, TensorVariable) and value.fake.numel() == 1 and value.fake.device.type == "cpu":
+    elif isinstance(value, TensorVariable) and value.fake.numel() == 1 and value.fake.device.type != "meta":
         wanted = value if truth else run_node(tx, "call_function", torch.logical_not, [value], {})
+        if value.fake.device.type != "cpu":  # on an accelerator a failing check would take the device down with it
+            wanted = run_node(tx, "call_method", "cpu", [wanted], {})
         run_node(tx, "call_function", _C._assert_async, [wanted, constant(_WORDS)], {})
-    else:  # on an accelerator a failing check would take the device down with it
+    else:
         return False
     state.rescued = True
     state.caught |= any(map(may_handle, state.frames))  # what eager mode raises then may be of any class

@@ -31,36 +31,39 @@ _NUMBERS = {bool: torch.bool, int: torch.int64}
 
 def of_list(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     """``torch.tensor([t, 2.0])``: new memory with the numbers in it (internal_new_from_data)."""
-    dtype = realize(kwargs["dtype"], tx.state) if "dtype" in kwargs else constant(None)
+    named = {key: realize(value, tx.state) for key, value in kwargs.items()}
     leaves: list[Any] = []
-    if len(args) != 1 or kwargs.keys() - {"dtype"} or not isinstance(dtype, ConstantVariable) or (
-            not _collect(tx, realize(args[0], tx.state), leaves)):
+    if len(args) != 1 or not _are_options(named) or not _collect(tx, realize(args[0], tx.state), leaves):
         raise GraphBreak("untraceable_call", f"torch.{fn.__name__} of tensors")
-    wanted = dtype.value or functools.reduce(torch.promote_types, map(_dtype_of, leaves))
+    wanted = _option(named, "dtype") or functools.reduce(torch.promote_types, map(_dtype_of, leaves))
     fits = all(torch.can_cast(_dtype_of(leaf), wanted) for leaf in leaves)  # a number too large for an integer is an error
-    if not fits or wanted.is_complex or torch.get_default_device().type != "cpu":
+    if not fits or wanted.is_complex:
         raise GraphBreak("untraceable_call", f"torch.{fn.__name__} of tensors")
-    return _stacked(tx, realize(args[0], tx.state), wanted)
+    return _stacked_on(tx, realize(args[0], tx.state), wanted, _option(named, "device"))
 
 
 def of_numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | None:
     """``torch.tensor([h, w])`` of numbers that differ from call to call; None where torch has to read them."""
     named = {key: realize(value, tx.state) for key, value in kwargs.items()}
     data, leaves = realize(args[0], tx.state), []
-    device = named.pop("device", constant(None))
-    if len(args) != 1 or named.keys() - {"dtype"} or not isinstance(device, ConstantVariable) or device.value not in (None, "cpu", _CPU):
+    if len(args) != 1 or not _are_options(named):
         return None
-    if torch.get_default_device() != _CPU or not _collect(tx, data, leaves) or len(leaves) > _MOST_NUMBERS or _shape_of(tx, data) is None:
+    if not _collect(tx, data, leaves) or len(leaves) > _MOST_NUMBERS or _shape_of(tx, data) is None:
         return None
     if not any(isinstance(leaf, SymbolicVariable) for leaf in leaves) or any(isinstance(leaf, TensorVariable) for leaf in leaves):
         return None
-    dtype = named.get("dtype", constant(None))
-    if not isinstance(dtype, ConstantVariable):
-        return None
-    wanted = dtype.value or functools.reduce(torch.promote_types, map(_dtype_of, leaves))
+    wanted = _option(named, "dtype") or functools.reduce(torch.promote_types, map(_dtype_of, leaves))
     if wanted not in (torch.int64, torch.float32, torch.float64) or not all(torch.can_cast(_dtype_of(leaf), wanted) for leaf in leaves):
         return None
-    return _stacked(tx, data, wanted)
+    return _stacked_on(tx, data, wanted, _option(named, "device"))
+
+
+def _are_options(named: dict[str, VariableTracker]) -> bool:
+    return not named.keys() - {"dtype", "device"} and all(isinstance(value, ConstantVariable) for value in named.values())
+
+
+def _option(named: dict[str, Any], name: str) -> Any:
+    return named[name].value if name in named else None
 
 
 _MOST_NUMBERS = 32  # each is an operation of the graph
@@ -84,7 +87,7 @@ def _collect(tx: Any, tracker: VariableTracker, leaves: list[Any]) -> bool:
         fake = tracker.fake
         if fake.requires_grad:
             return False  # torch warns where it reads the number out
-        return type(fake) is FakeTensor and not fake.dim() and fake.device == _CPU and fake.layout is torch.strided
+        return type(fake) is FakeTensor and not fake.dim() and fake.device.type != "meta" and fake.layout is torch.strided
     if isinstance(tracker, SymbolicVariable):
         return True
     return isinstance(tracker, ConstantVariable) and type(tracker.value) in (bool, int, float)
@@ -94,14 +97,22 @@ def _dtype_of(leaf: Any) -> torch.dtype:
     return leaf.fake.dtype if isinstance(leaf, TensorVariable) else _NUMBERS.get(leaf.python_type()) or torch.get_default_dtype()
 
 
+def _stacked_on(tx: Any, tracker: Any, dtype: torch.dtype, device: Any) -> VariableTracker:
+    """``device``: None for the CPU, which is where torch writes the numbers in any case."""
+    made = _stacked(tx, tracker, dtype)
+    return made if device is None or torch.device(device) == _CPU else run_node(tx, "call_method", "to", [made, constant(device)], {})
+
+
 def _stacked(tx: Any, tracker: Any, dtype: torch.dtype) -> VariableTracker:
+    like = {"dtype": constant(dtype), **({"device": constant(_CPU)} if tx.state.graph.watches_devices else {})}
     if isinstance(tracker, SymbolicVariable) and tracker.cls is not bool:
-        return torchops.call_torch(tx, torch.tensor, [tracker], {"dtype": constant(dtype)})
+        return torchops.call_torch(tx, torch.tensor, [tracker], like)
     tracker = specialised(tracker)
     if isinstance(tracker, TensorVariable):
-        return run_node(tx, "call_method", "to", [tracker, constant(dtype)], {})
+        where = [] if tracker.fake.device == _CPU else [constant(_CPU)]
+        return run_node(tx, "call_method", "to", [tracker, *where, constant(dtype)], {})
     if isinstance(tracker, ConstantVariable):
-        return run_node(tx, "call_function", torch.tensor, [tracker], {"dtype": constant(dtype)})
+        return run_node(tx, "call_function", torch.tensor, [tracker], like)
     parts = [_stacked(tx, realize(item, tx.state), dtype) for item in tracker.items]
     return run_node(tx, "call_function", torch.stack, [ListVariable(parts)], {})
 

@@ -18,7 +18,7 @@ from torch.utils._device import DeviceContext
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize
-from ..model.dispatch import HANDLERS, TENSOR, constructs, handles, method
+from ..model.dispatch import HANDLERS, TENSOR, constructs, handles, method, specialised
 from ..model.value import (
     MISSING,
     NONE,
@@ -517,6 +517,28 @@ def is_enabled(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 
 # -- modes
+
+_AUTOCAST = frozenset((torch.autocast.__enter__.__code__, torch.autocast.__exit__.__code__))
+
+
+@handles(_C._is_torch_function_mode_enabled)
+def has_modes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Autocast looks for a mode of torch.export's, and does nothing with others."""
+    modes = tx.state.function_modes or tx.state.devices
+    return constant(bool(modes) and not tx.state.modes_off and tx.code not in _AUTOCAST)
+
+
+@handles(_C._len_torch_function_stack)
+def count_modes(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return constant(len(tx.state.function_modes) + len(tx.state.devices))
+
+
+@handles(_C._get_function_stack_at)
+def mode_at(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    at, modes = specialised(args[0]), tx.state.function_modes
+    if tx.state.devices or not isinstance(at, ConstantVariable) or at.value not in range(len(modes)):
+        raise GraphBreak("unsupported_context", "which modes are in force, under a default device")
+    return modes[at.value]
 
 
 @handles(_C._push_on_torch_function_stack)

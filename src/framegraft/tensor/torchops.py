@@ -362,20 +362,26 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         filled = _of_numbers(tx, fn, args, kwargs)
         if filled is not None:
             return filled
-    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and kwargs.keys() <= {"dtype"} and type(args[0]) in AS_TENSOR:
-        made = AS_TENSOR[type(args[0])](tx, fn, args[0])
-        dtype = need_constant(kwargs["dtype"], "a dtype") if kwargs else None
-        return made if dtype is None else run_node(tx, "call_method", "to", [made, constant(dtype)], {})
-    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and not kwargs and isinstance(args[0], ConstantVariable):
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and kwargs.keys() <= {"dtype", "device"} and type(args[0]) in AS_TENSOR:
+        return _moved(tx, AS_TENSOR[type(args[0])](tx, fn, args[0]), kwargs)
+    if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and kwargs.keys() <= {"device"} and isinstance(args[0], ConstantVariable):
         dtype = _NUMPY_DTYPES.get(args[0].python_type().__name__) if args[0].python_type() in numpy.SCALARS else None
         if dtype is not None:
-            return run_node(tx, "call_function", torch.tensor, [constant(args[0].value.item())], {"dtype": constant(dtype)})
+            return run_node(tx, "call_function", torch.tensor, [constant(args[0].value.item())], {"dtype": constant(dtype), **kwargs})
     if fn in (torch.tensor, torch.as_tensor, torch.asarray) and args and _has_tensor(tx, args[0], top=True):
         return OF_LIST[0](tx, fn, args, kwargs)
     if any(isinstance(v, FunctionLike) for v in (*args, *kwargs.values())):
         raise GraphBreak("untraceable_call", f"{name} with a function as an argument")
     _user_operator(tx, fn, args)
     return run_node(tx, "call_function", fn, args, kwargs)
+
+
+def _moved(tx: Any, made: VariableTracker, kwargs: dict) -> VariableTracker:
+    """A tensor of the CPU with the dtype and on the device that are asked for."""
+    device, dtype = (need_constant(kwargs[name], f"a {name}") if name in kwargs else None for name in ("device", "dtype"))
+    asked = [constant(device)] if device is not None and torch.device(device).type != "cpu" else []
+    asked += [constant(dtype)] if dtype is not None else []
+    return run_node(tx, "call_method", "to", [made, *asked], {}) if asked else made
 
 
 # Of the tensors that torch makes of NumPy's scalars.
@@ -476,11 +482,11 @@ def call_tensor_method(tx: Any, obj: TensorVariable, name: str, args: list, kwar
     on_class = lookup.mro_lookup(tx, obj.cls, name)
     if isinstance(on_class, types.FunctionType) and (name == "__hash__" or on_class.__module__ not in ("torch._tensor", "torch._refs")):
         return calls.call(tx, wrap_pinned(tx, on_class), [obj, *args], kwargs)
-    if name == "type" and not args and not kwargs and obj.fake.device.type == "cpu" and obj.fake.layout is torch.strided:
+    if name == "type" and not args and not kwargs and obj.fake.device.type in ("cpu", "cuda") and obj.fake.layout is torch.strided:
         return constant(obj.fake.type())
     if name == "new_tensor" and any(_has_tensor(tx, a) for a in args) or name == "type" and not args:
         raise GraphBreak("untraceable_call", f"Tensor.{name}()")
-    if name == "new_tensor" and len(args) == 1 and type(obj.fake) is FakeTensor and obj.fake.device.type == "cpu":
+    if name == "new_tensor" and len(args) == 1 and type(obj.fake) is FakeTensor and obj.fake.device.type != "meta":
         filled = _of_numbers(tx, torch.tensor, args, {"dtype": constant(obj.fake.dtype), "device": constant(obj.fake.device), **kwargs})
         if filled is not None:
             return filled
