@@ -1,6 +1,7 @@
 """Globals: read, written, deleted, of other modules; builtins."""
 
 import builtins
+import importlib
 import sys
 import types
 
@@ -135,6 +136,20 @@ def test_import_inside(x):
     from functools import reduce as r
 
     return x * math.floor(2.5), r(lambda a, b: a + b, [1, 2]), p.join("a", "b"), "math" in sys.modules
+
+
+@differential(graphs=1)
+def test_imports_by_name(x):
+    functional, here = importlib.import_module("torch.nn.functional"), importlib.import_module(".nn", package="torch")
+    return functional.relu(x) * importlib.import_module("math").pi, here is torch.nn
+
+
+@differential()
+def test_relative_imports_of_nothing(x):
+    try:
+        importlib.import_module(".nn")
+    except (TypeError, ImportError) as error:
+        return x + 1, type(error), str(error)
 
 
 @differential()

@@ -140,9 +140,9 @@ def test_recurrent_layers_train(name, backend, around):
     for fn in (f, compiled):
         torch.manual_seed(1)
         values = []
-        for length in (4, 4, 6):
+        for length, batch in ((4, 2), (4, 2), (6, 2), (6, 3)):
             layer.zero_grad()
-            out = fn(torch.randn(length, 2, 3)).sum()
+            out = fn(torch.randn(length, batch, 3)).sum()
             out.backward()
             values.append((out.detach(), [p.grad.clone() for p in layer.parameters()]))
         results.append(values)

@@ -18,6 +18,7 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
+from ..tensor import seeds
 from .eager import warn_ignored
 from .parts import compile_parts
 from .tracing import backend_context, own_copy, settings_for, symbolic_inputs
@@ -116,15 +117,14 @@ class _Writing:
     def __call__(self, *inputs: Any) -> Any:
         counted = tuple(i for i in inputs if isinstance(i, torch.Tensor) and not i.is_inference())
         versions = tuple(t._version for t in counted)
-        random = torch.get_rng_state() if self._random else None
+        random = seeds.states(seeds.devices_of(inputs) or ()) if self._random else []
         try:
             return self._compiled(*inputs)
         except Exception as error:
             failure = error
         try:
             torch._C._autograd._unsafe_set_version_counter(counted, versions)  # type: ignore[attr-defined]  # AOTAutograd counts first
-            if random is not None:
-                torch.set_rng_state(random)
+            seeds.put_back(random)
             self._captured(*inputs)
             raise failure  # of the compiled graph alone
         finally:

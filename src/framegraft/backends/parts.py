@@ -25,6 +25,7 @@ from ..tensor.fake import DATA_DEPENDENT
 from ..tensor.leaves import parameter
 from ..tensor.modes import SWITCHES, enter_inference_mode, leave_inference_mode
 from ..tensor.rebound import rebind
+from ..tensor.running import RECURRENT
 from ..unheard import Unheard
 from .unused import is_total, memory_of, with_unused, without_unused, written_tensor
 
@@ -34,7 +35,6 @@ _EAGER = -1
 _CHANGED = "has been modified by an inplace operation"  # torch/csrc/autograd/saved_variable.cpp
 _FOUND = "Error detected in "  # torch/csrc/autograd/anomaly_mode.cpp: AOTAutograd switches that mode on, and the error is caught
 _MAX_PARTS = 8
-_RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
 _FUSED = frozenset(fn for name, fn in vars(torch).items() if name.startswith("_fused_") and name.endswith("_"))  # of optimizers
 
 
@@ -77,7 +77,7 @@ def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: 
     if inference and not fits:
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
-        recurrent = any(n.target in _RECURRENT for n in labels)
+        recurrent = any(n.target in RECURRENT for n in labels)
         kept = any(_makes_leaf(n) or _only_tells(n) or n.target in _FUSED for n in labels)
         if recurrent and len(runs) == 1 or behind or kept or len({*labels.values()} - {_EAGER}) > 1:
             return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
@@ -121,7 +121,7 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
 
     outputs: Any = gm.graph.output_node().args[0]
     telling = {n: _EAGER for n in gm.graph.nodes if _only_tells(n) or n.target in _FUSED}
-    eager = [n for n in gm.graph.nodes if n.target in _RECURRENT or _makes_leaf(n) or n in telling]
+    eager = [n for n in gm.graph.nodes if n.target in RECURRENT or _makes_leaf(n) or n in telling]
     if not any(isinstance(o, Node) and _differentiable(o) for o in outputs) and not any(n.target is parameter for n in eager):
         return telling
     for node in gm.graph.nodes:

@@ -20,13 +20,12 @@ from ..tensor.wrappers import is_wrapper, plain_parts, twin
 
 
 def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
-    """The mode of the fake tensors that the placeholders carry; None if they carry none."""
+    """The mode of the fake tensors that the nodes carry, in the inputs of the graph or, where these are numbers, behind them; or None."""
     for node in gm.graph.nodes:
-        if node.op == "placeholder":
-            value = node.meta.get("example_value")
-            for part in plain_parts(value) if isinstance(value, torch.Tensor) else ():
-                if isinstance(part, FakeTensor):
-                    return part.fake_mode
+        value = node.meta.get("example_value")
+        for part in plain_parts(value) if isinstance(value, torch.Tensor) else ():
+            if isinstance(part, FakeTensor):
+                return part.fake_mode
     return None
 
 

@@ -6,8 +6,6 @@ from collections.abc import Container, Iterable
 from functools import cached_property
 from typing import Any
 
-import torch
-
 from .. import _native
 from ..bytecode.ir import ExceptionHandler, Instruction
 from ..errors import GraphBreak, UserRaise
@@ -24,7 +22,7 @@ from ..model.value import (
     looked_at,
 )
 from ..semantics import generators
-from ..tensor import devices
+from ..tensor import devices, seeds
 from . import containers, iterators, lifetimes, objects, rescue  # noqa: F401 - the builders
 from . import effects as fx
 from .codegen import Codegen, Unreconstructible, children
@@ -263,8 +261,9 @@ class Segment:
         self.runs_anew = graph.repeatable() or self.state.rescued and graph.may_run_anew()
         self.graph_name = self.fresh("__compiled_fn")
         if self.runs_anew and graph.mode.random:
-            cg.load_object(torch.get_rng_state)
-            cg.call(0)
+            cg.load_object(seeds.states)
+            cg.load_object(graph.random_devices())
+            cg.call(1)
             cg.op("STORE_FAST", "__random")
         cg.op("LOAD_GLOBAL", self.graph_name)
         start = len(cg.out)

@@ -6,10 +6,9 @@ import contextlib
 import types
 from typing import Any
 
-import torch
-
 from .. import _native
 from ..bytecode.code import parameter_count
+from ..tensor import seeds
 from ..tensor.modes import forget_casts
 
 
@@ -85,9 +84,9 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
         del failure  # a frame of its own traceback holds it
 
 
-def run_eager_with(random: torch.Tensor, failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:
-    """As ``run_eager``, for a graph that draws random numbers; ``random`` is the generator's state before it."""
-    torch.set_rng_state(random)
+def run_eager_with(random: seeds.States, failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:
+    """As ``run_eager``, for a graph that draws random numbers; ``random`` is what the generators' states were before it."""
+    seeds.put_back(random)
     return run_eager(failure, plan, closure, *args)
 
 

@@ -35,7 +35,7 @@ from ..model.value import MISSING, CellVariable, LazyVariable
 from ..native.calibrate import tensor_spec
 from ..semantics import inlining
 from ..semantics.wrapping import VariableBuilder
-from ..tensor import arrays, control_flow, devices, distributed_tensors, leaves, modules, subclasses
+from ..tensor import arrays, control_flow, devices, distributed_tensors, leaves, modules, seeds, subclasses
 from ..tensor.blocks import Blocks
 from ..tensor.graph import OutputGraph
 from ..tensor.modes import Modes, autocast_nesting, leave_autocast, leave_levels
@@ -130,7 +130,7 @@ class Conversion:
     # -- one attempt
 
     def _attempt(self) -> Any:
-        rng = torch.get_rng_state()
+        random = seeds.states_in_use()
         self.capture.attempts += 1
         for planned in self.planned.values():
             planned.settle()  # a compiler may have ended the attempt before
@@ -167,7 +167,7 @@ class Conversion:
                 torch.autocast_decrement_nesting()
             for _ in range(-nesting):
                 torch.autocast_increment_nesting()
-            torch.set_rng_state(rng)
+            seeds.put_back(random)
 
     def _start(self) -> tuple[TraceState, frames.InstructionTranslator]:
         modules.answer_late()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import importlib.util
 import inspect
 import operator
 import os
@@ -116,6 +117,19 @@ def handle_exception(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 if hasattr(sys, "exception"):  # from 3.11 on
     handles(sys.exception)(handle_exception)
+
+
+@handles(importlib.import_module)
+def import_module(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Of a module that is loaded already, as the statement (importlib._bootstrap._gcd_import)."""
+    given = [a.value if isinstance(a, ConstantVariable) else MISSING for a in (*args, *kwargs.values())]
+    if kwargs.keys() - {"package"} or [type(value) for value in given] not in ([str], [str, str], [str, type(None)]):
+        raise GraphBreak("io_call", "importlib.import_module() of something other than a name")
+    try:
+        name = importlib.util.resolve_name(*given, *[None] * (2 - len(given)))
+    except ImportError as error:
+        raise GraphBreak("raised_exception", f"importlib.import_module(): {error}") from None
+    return core.import_module(tx, name, ("*",), 0)
 
 
 @handles(functools.reduce)

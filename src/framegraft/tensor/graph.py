@@ -21,7 +21,7 @@ from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
 from ..unheard import Unheard
-from . import devices
+from . import devices, seeds
 from .code import CapturedGraph
 from .fake import CaptureMode, FakeTensor, is_expanded, to_fake
 from .modes import ENTERED, Modes, leave_inference_mode
@@ -256,8 +256,11 @@ class OutputGraph:
         """Whether it leaves no trace once the random numbers that it drew are put back."""
         if not self.mode.random:
             return self.repeatable()
-        values = [n.meta.get("example_value") for n in self.root.nodes]
-        return not self._changes_inputs() and all(v.device.type == "cpu" for v in values if isinstance(v, torch.Tensor))
+        return not self._changes_inputs() and self.random_devices() is not None
+
+    def random_devices(self) -> tuple[torch.device, ...] | None:
+        """Whose random numbers its operations may draw; None where it is not known how to put them back."""
+        return seeds.devices_of(n.meta.get("example_value") for n in self.root.nodes)
 
     def _changes_inputs(self) -> bool:
         return bool(self._changed_inputs()) or self._written(self._versions)

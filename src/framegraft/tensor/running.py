@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import keyword
 import operator
 import types
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch._dispatch.python import enable_python_dispatcher
 
 from ..errors import Covered, GraphBreak
 from ..interp.state import realize
@@ -163,7 +165,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
         inferred = result is not NotImplemented
         if not inferred:
             before = [(t, metadata(t.fake)) for t in unwrap.by_fake.values()]
-            with state.graph.propagating():
+            with _decomposed(target, unwrap.by_fake.values()), state.graph.propagating():
                 if kind == "call_method":
                     result = getattr(fake_args[0], target)(*fake_args[1:], **fake_kwargs)
                 else:
@@ -173,6 +175,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             state.graph.use_symbols()
             return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
+    if target is torch.lstm:
+        _check_states(fake_args, result)
     if holders:
         wrappers.check_held(holders, name)
     state.dirty += 1
@@ -199,6 +203,22 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
         recipe = New.like(result) if inferred else watch.recipe(target, result) if not raises else None
         blocks.note(kind, target, args, kwargs, made, node, state.graph.call_count - calls, caught, recipe)
     return made
+
+
+RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+
+
+def _decomposed(target: Any, tensors: Iterable[TensorVariable]) -> Any:
+    """cuDNN looks where in memory the weights are (RNN.cpp: try_get_weight_buf), which fake ones do not tell."""
+    unknown = target in RECURRENT and any(t.fake.device.type != "cpu" for t in tensors)
+    return enable_python_dispatcher() if unknown else contextlib.nullcontext()
+
+
+def _check_states(args: list, result: Any) -> None:
+    """GraphBreak where a decomposition gives states of another shape than it takes, as that of torch 2.11 does for batches."""
+    states = next(arg for arg in args if isinstance(arg, (list, tuple)))
+    if [state.dim() for state in states] != [state.dim() for state in result[1:]]:
+        raise GraphBreak("fake_tensor_failure", "lstm: torch's decomposition gives states of another shape")
 
 
 def _given_back(result: Any, trackers: Iterable[VariableTracker], fakes: Iterable[Any]) -> VariableTracker | None:
