@@ -106,7 +106,7 @@ def main() -> None:
             run((torch.nn.Linear(2, 2), (torch.randn(1, 2),), {}))
         for name, make in programs.known().items():
             if options.only in name:
-                results[name] = measure(make, repeats)
+                results[name] = measure(programs.placed(make, options.device), repeats)
     rows = [row(name, found) for name, found in results.items()]
     ratios = [found["stock"]["seconds"] / found["ours"]["seconds"] for found in results.values()]
     empty = ("",) * (len(RUNS) + 2)

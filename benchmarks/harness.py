@@ -88,5 +88,6 @@ def geometric_mean(values: Sequence[float]) -> float:
 def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", metavar="FILE", help="write the results there as well")
+    parser.add_argument("--device", default="cpu", help="where the tensors are, cuda for instance")
     parser.add_argument("--quick", action="store_true", help="few repetitions: to see that it runs")
     return parser

@@ -81,8 +81,8 @@ def call_of(model: Any, x: torch.Tensor, train: bool) -> Callable[[], Any]:
     return step
 
 
-def measure(runs: dict[str, Callable[[], Any]], batches: int, calls: int) -> dict[str, float]:
-    """Median over batches of the least time of a batch's calls, in seconds."""
+def measure(runs: dict[str, Callable[[], Any]], batches: int, calls: int, finish: Callable[[], Any]) -> dict[str, float]:
+    """Median over batches of the least time of a batch's calls, in seconds. ``finish`` waits for the device."""
     least: dict[str, list[float]] = {name: [] for name in runs}
     for run in runs.values():
         for _ in range(5):
@@ -96,6 +96,7 @@ def measure(runs: dict[str, Callable[[], Any]], batches: int, calls: int) -> dic
                 for _ in range(calls):
                     start = time.perf_counter()
                     run()
+                    finish()
                     best = min(best, time.perf_counter() - start)
                 least[name].append(best)
     finally:
@@ -119,13 +120,14 @@ def main() -> None:
         if options.only and not any(name.startswith(only) for only in options.only.split(",")):
             continue
         torch.manual_seed(0)
-        mine = make().train(options.train)
-        stock, x = copy.deepcopy(mine), data()
+        mine = make().train(options.train).to(options.device)
+        stock, x = copy.deepcopy(mine), data().to(options.device)
         runs = {
             "framegraft": call_of(framegraft.compile(mine), x, options.train),
             "torch.compile": call_of(torch.compile(stock), x, options.train),
         }
-        found = measure(runs, options.batches, options.calls)
+        wait = torch.accelerator.synchronize if options.device != "cpu" else lambda: None
+        found = measure(runs, options.batches, options.calls, wait)
         ratio = found["framegraft"] / found["torch.compile"]
         results[name] = {**found, "ratio": ratio}
         rows.append([name, *(f"{found[n] * 1e6:.1f} us" for n in runs), f"{ratio:.3f}"])

@@ -78,13 +78,13 @@ def measure(make: Callable[[], programs.Program], batches: int, calls: int) -> d
     }
 
 
-def entries(batches: int) -> dict[str, dict[str, float]]:
+def entries(batches: int, device: str) -> dict[str, dict[str, float]]:
     """Eight entries told apart by the dtype of the argument, used in turn: the one that fits is the last that is looked at."""
     dtypes = (torch.float32, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.float16)
     runs: dict[str, Callable[[], Any]] = {}
     for who, capture in CAPTURES.items():
         captured = capture(programs.fresh(programs.toy), Recorder(True))
-        pairs = [(torch.ones(10, dtype=d), torch.ones(10, dtype=d)) for d in dtypes]
+        pairs = [(torch.ones(10, dtype=d, device=device), torch.ones(10, dtype=d, device=device)) for d in dtypes]
         for a, b in pairs * 2:
             captured(a, b)
 
@@ -126,9 +126,9 @@ def main() -> None:
     with torch.no_grad():
         for name, (make, calls) in known.items():
             if options.only in name:
-                results[name] = measure(make, batches if calls > 2 else batches // 3, calls)
+                results[name] = measure(programs.placed(make, options.device), batches if calls > 2 else batches // 3, calls)
         if options.only in "8 entries, the last fits":
-            results["8 entries, the last fits"] = entries(batches)
+            results["8 entries, the last fits"] = entries(batches, options.device)
     rows, ratios = [], []
     for name, found in results.items():
         for figure, label in (("overhead_s", "call - graph"), ("empty_graph_s", "empty graph")):

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.utils._pytree import tree_map
 
 Program = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
@@ -203,6 +204,15 @@ def llama(layers: int = 32) -> Program:
         intermediate_size=64, max_position_embeddings=64, use_cache=False,
     )
     return transformers.LlamaModel(config).eval(), (), {"input_ids": torch.randint(0, 100, (2, 16))}
+
+
+def placed(make: Callable[[], Program], device: str) -> Callable[[], Program]:
+    """The same program, with its tensors on ``device``."""
+
+    def move(value: Any) -> Any:
+        return value.to(device) if isinstance(value, (nn.Module, torch.Tensor)) else value
+
+    return lambda: tree_map(move, make())
 
 
 HAVE_TRANSFORMERS = importlib.util.find_spec("transformers") is not None

@@ -96,3 +96,18 @@ def test_a_graph_that_fails_in_a_region_and_cannot_run_again():
     with torch.no_grad():
         w.mul_(3)
     assert torch.equal(compiled(x, w, count, index), step(x, w, count, index))
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", "xpu", "mps"])
+def test_the_dtype_of_each_kind_of_device_is_guarded(device):
+    def f(x):
+        return x.to(torch.get_autocast_dtype(device))
+
+    compiled = framegraft.compile(f, fullgraph=True, backend="eager")
+    before = torch.get_autocast_dtype(device)
+    try:
+        for dtype in (torch.float16, torch.bfloat16, torch.float16):
+            torch.set_autocast_dtype(device, dtype)
+            assert compiled(torch.ones(2)).dtype is dtype
+    finally:
+        torch.set_autocast_dtype(device, before)

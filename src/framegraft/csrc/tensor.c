@@ -292,6 +292,7 @@ static struct {
     int (*tf_state)(void);
     int64_t (*tf_modes)(void);
 } fn;
+static const int8_t autocast_devices[] = {0, 1, 12, 13}; /* c10::DeviceType: CPU, CUDA, XPU, MPS; calibrate.py has their names */
 static __thread const uint64_t *tls;
 static void *context;
 
@@ -344,7 +345,8 @@ static void read_state(State *s)
     s->det_warn = fn.det_warn(context);
     s->default_dtype = fn.default_dtype();
     s->tf_state = fn.tf_state();
-    s->autocast_dtype = fn.autocast_dtype(0);
+    for (size_t i = 0; i < sizeof autocast_devices; i++)
+        s->autocast_dtype |= (int32_t)((uint32_t)(uint8_t)fn.autocast_dtype(autocast_devices[i]) << 8 * i);
     s->autocast_cache = fn.autocast_cache();
 }
 

@@ -23,6 +23,8 @@ _SCALAR_TYPES = {
     torch.float64: 7, torch.complex64: 9, torch.complex128: 10, torch.bool: 11, torch.bfloat16: 15,
 }
 _WORD, _IMPL_SIZE, _INLINE_DIMS = 8, 248, 5
+#: Kinds of devices whose dtype under autocast each snapshot of torch's state has.
+AUTOCAST_DEVICES = ("cpu", "cuda", "xpu", "mps")
 _done = False
 calibrated = False
 
@@ -41,7 +43,7 @@ def ensure_calibrated() -> None:
     _native.set_fallbacks(slow_spec, None if state_ok else slow_state)
     if not wanted:
         return
-    with torch.inference_mode(False), torch.enable_grad():
+    with torch.inference_mode(False), torch.enable_grad(), torch._C.DisableTorchFunction():  # whatever the default device
         offsets = _find()
         if offsets is not None:
             _native.calibrate(torch.Tensor, *offsets)
@@ -83,7 +85,7 @@ def slow_state() -> tuple:
     return (
         torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(),
         torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled(),
-        torch._C._is_torch_function_enabled(), torch._C._len_torch_function_stack(), torch.get_autocast_dtype("cpu"),
+        torch._C._is_torch_function_enabled(), torch._C._len_torch_function_stack(), *map(torch.get_autocast_dtype, AUTOCAST_DEVICES),
         torch.is_autocast_cache_enabled(), torch._C._dispatch_tls_local_include_set().raw_repr(),
         torch._C._dispatch_tls_local_exclude_set().raw_repr(),
     )
@@ -138,6 +140,11 @@ def _state_functions_work() -> bool:
         torch.set_default_dtype(dtype)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         saw_autocast = bool(_native_diff(_native.global_state()))
+    for device in AUTOCAST_DEVICES:
+        dtype = torch.get_autocast_dtype(device)
+        torch.set_autocast_dtype(device, torch.float32)
+        saw_autocast = saw_autocast and (dtype is torch.float32 or _native_diff(_native.global_state()) == ["autocast_dtype"])
+        torch.set_autocast_dtype(device, dtype)
     with torch._C.DisableTorchFunctionSubclass():
         saw_function = "tf_state" in _native_diff(_native.global_state())
     return saw_grad and saw_dtype and saw_autocast and saw_function and not _native_diff(_native.global_state())

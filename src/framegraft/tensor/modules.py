@@ -20,6 +20,7 @@ from ..model.value import (
     VariableTracker,
     constant,
 )
+from ..native.calibrate import AUTOCAST_DEVICES
 from ..semantics import attributes, calls, constructors, folding, hashed, instances, lookup, storing, truth
 from ..semantics.wrapping import wrap_pinned
 from .modes import guard_answer
@@ -136,7 +137,7 @@ def _state_query(*functions: Any) -> None:
 
 _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
              torch.is_autocast_cpu_enabled, torch.are_deterministic_algorithms_enabled, torch.is_autocast_cache_enabled,
-             torch.get_autocast_dtype, torch.get_autocast_cpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
+             torch.get_autocast_cpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
              torch.amp.is_autocast_available, torch.cuda.is_available,
              torch.promote_types, torch.can_cast,
              # of the machine, and of how torch was built
@@ -167,6 +168,14 @@ if torch.distributed.is_available():
     for _asked in (torch.distributed.is_initialized, torch.distributed.is_torchelastic_launched, torch.distributed.get_rank,
                    torch.distributed.get_world_size):
         _asked_anew(_asked)
+
+
+@handles(torch.get_autocast_dtype)
+def autocast_dtype(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    device = args[0] if len(args) == 1 and not kwargs else None
+    if not isinstance(device, ConstantVariable) or device.value not in AUTOCAST_DEVICES:
+        raise GraphBreak("untraceable_call", "get_autocast_dtype() of a device whose autocast is not guarded")
+    return folding.fold(torch.get_autocast_dtype, args)
 
 
 @handles(torch.jit.annotate)

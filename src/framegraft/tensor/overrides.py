@@ -404,7 +404,7 @@ def default(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     func = realize(given["func"], tx.state)
     real = getattr(func, "value", MISSING)
     operands = unpack_iterable(tx, realize(given.get("args", TupleVariable([])), tx.state))
-    before = next(reversed(tx.state.graph.graph.nodes), None)
+    before = next(iter(reversed(tx.state.graph.graph.nodes)), None)
     with subclasses.switched_off(tx.state):
         result = realize(calls.call(tx, func, operands, _named(tx, given.get("kwargs", NONE))), tx.state)
     if real is not MISSING and _is_nowrap(real):
