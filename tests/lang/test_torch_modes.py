@@ -1,5 +1,8 @@
 """Modes of torch that see operations (function modes, dispatch modes, default devices), and what asks for classes of tensors."""
 
+import contextlib
+import functools
+
 import pytest
 import torch
 from torch.overrides import TorchFunctionMode
@@ -67,6 +70,24 @@ class Plain(torch.Tensor):
 @differential(lambda: (torch.ones(3).as_subclass(Plain), torch.ones(3)))
 def test_has_torch_function(x, y):
     return torch.overrides.has_torch_function((x,)), torch.overrides.has_torch_function((y, 1)), torch.nn.functional.softmax(x, 0)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_functions_with_a_cache_under_a_default_device(inside):
+    def run(wrap):
+        @functools.lru_cache
+        def made(n):
+            return torch.ones(n)
+
+        def f(x):
+            with torch.device("meta") if inside else contextlib.nullcontext():
+                return x + 1, made(2)
+
+        fn = wrap(f)
+        with torch.device("cpu" if inside else "meta"):
+            return [fn(torch.ones(2, device="cpu"))[1].device.type for _ in range(2)], made(2).device.type
+
+    assert run(lambda f: framegraft.compile(f, backend="eager")) == run(lambda f: f) == (["meta", "meta"], "meta")
 
 
 class Answering:

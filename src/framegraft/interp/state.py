@@ -89,6 +89,7 @@ class TraceState:
         self.held: frozenset[int] = frozenset()  # trackers of the trace's own objects that are reached so, too
         self.devices: list[Any] = []  # the default devices in force, the last one counts
         self.devices_before: tuple = ((), False, False)  # what holds at frame entry: tensor.devices
+        self.own_devices: Any = None  # gives the context in which what holds at frame entry does
         self.default_device: list[Any] = []  # what the program has set it to
         self.blocks: Any = None  # what repeated calls of modules are made of, where that is looked for
         self.overriding = False  # there is a tensor whose class has a say in what torch's functions do: tensor.overrides

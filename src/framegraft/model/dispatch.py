@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import functools
 from typing import Any
@@ -22,6 +23,8 @@ class TensorLayer:
     call: Any = None
     #: (tx, callable, args, kwargs) -> kwargs, where a default device is or was in force
     with_device: Any = None
+    #: (tx) -> a context in which the devices are the default ones that the program has here, for code of its own that runs
+    devices_of_program: Any = lambda self, tx: contextlib.nullcontext()
     #: (tx, callable, args, kwargs) -> what ``__torch_function__`` of an argument's class gives, None where none is asked
     overridden: Any = lambda self, tx, fn, args, kwargs: None
     #: (tx, class, args, kwargs) -> what a call of the class gives, None where ``__new__`` and ``__init__`` are to be traced

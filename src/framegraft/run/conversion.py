@@ -216,7 +216,7 @@ class Conversion:
         state.guards.add(Source("STATE"), "STATE", self.global_state)
         state.guards.add(_FORWARD_AD, "TYPE", type(forward_ad))
         state.guards.add(_LEVEL, "ID", forward_ad._current_level)
-        devices.begin(state, self.devices)
+        devices.begin(state, self.devices, self.own_devices)
         return state, root
 
     def _trace_all(self) -> None:

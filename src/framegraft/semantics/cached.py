@@ -18,7 +18,7 @@ import torch
 from ..errors import GraphBreak, UserRaise
 from ..interp.regions import pure
 from ..interp.state import realize
-from ..model.dispatch import specialised
+from ..model.dispatch import TENSOR, specialised
 from ..model.value import ConstantVariable, LazyVariable, ObjectVariable, SizeVariable, TupleVariable, VariableTracker
 from . import calls, lookup
 from .inlining import Args, Kwargs
@@ -134,7 +134,8 @@ def call_cached(tx: Any, fn: ObjectVariable, value: Any, args: Args, kwargs: Kwa
         _prove_pure(tx, value, args, kwargs)
     ask = _CachedCall(value, table, plain, named, objects, not known)
     try:
-        answer = value(*plain, **named)
+        with TENSOR.devices_of_program(tx):
+            answer = value(*plain, **named)
     except Exception as error:
         raise GraphBreak("raised_exception", f"{value.__name__}() raised {type(error).__name__}") from None
     return realize(LazyVariable(answer, fn.source.child("PYCALL", ask)), tx.state)  # asked also where nothing looks at the answer

@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._device import DeviceContext, _device_constructors
 
 from ..errors import GraphBreak
-from ..model.dispatch import handles, method
+from ..model.dispatch import TENSOR, handles, method
 from ..model.source import pinned
 from ..model.value import NONE, ConstantVariable, TensorVariable, VariableTracker, constant
 
@@ -80,13 +80,23 @@ def _put(modes: list[Any]) -> None:
         _C._push_on_torch_function_stack(mode)
 
 
-def begin(state: Any, found: tuple) -> None:
-    """``found``: what ``here()`` gave before the trace."""
+def begin(state: Any, found: tuple, own: Any) -> None:
+    """``found``: what ``here()`` gave before the trace; ``own``: what ``taken_away()`` did."""
     state.devices = list(found[0])
+    state.own_devices = own
     state.devices_before = found
     state.graph.watches_devices = bool(found[0])
     if found[0]:
         _guard(state)
+
+
+def of_program(tx: Any) -> Any:
+    if steps(tx.state):
+        raise GraphBreak("unknown_c_function", "a function that is called while it is captured, under another default device")
+    return tx.state.own_devices()
+
+
+TENSOR.devices_of_program = of_program
 
 
 def _guard(state: Any) -> None:

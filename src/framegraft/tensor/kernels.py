@@ -17,6 +17,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from .seeds import put_back, states_in_use
+
 _SYMBOLS = frozenset((torch.SymInt, torch.SymFloat, torch.SymBool))
 _LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max)  # of dtypes: numbers between two of them are alike
 _FEW = 1 << 14  # above so many elements, only kernels that take any sizes are asked, with sizes of at most _SMALL
@@ -80,9 +82,10 @@ def _describe(values: Iterable[Any], key: list[Any]) -> bool:
     for value in values:
         kind = type(value)
         if kind is FakeTensor:
-            if value.fake_device.type != "cpu":
+            where = value.fake_device.type
+            if where not in ("cpu", "cuda"):
                 return False
-            key.append(value.dtype)
+            key.append(value.dtype if where == "cpu" else (value.dtype, value.fake_device))
         elif kind in (tuple, list):
             key.append(list)  # an empty one is something, too
             if not _describe(value, key):
@@ -110,6 +113,8 @@ def _elements(fake: FakeTensor) -> int:
 def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
     """None: not asked, for the sizes that are given, which say nothing of the dtypes."""
     any_size = torch.Tag.pointwise in func.tags or func in _OF_MATRICES  # other kernels may rely on sizes that fit each other
+    if not any_size and any(type(value) is FakeTensor and value.fake_device.type != "cpu" for value in tree_leaves((args, kwargs))):
+        return None  # a check of values that fails there takes the device down with it
     if not any_size and any(type(value) is FakeTensor and _elements(value) > _FEW for value in args):  # most of them end here
         return None
     leaves = tree_leaves((args, kwargs))
@@ -122,9 +127,9 @@ def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
     limit = _FEW if few else _SMALL
 
     def real(fake: FakeTensor) -> torch.Tensor:
-        return torch.zeros([min(_size(size), limit) for size in fake.shape], dtype=fake.dtype, device="cpu")
+        return torch.zeros([min(_size(size), limit) for size in fake.shape], dtype=fake.dtype, device=fake.fake_device)
 
-    random = torch.get_rng_state()
+    random = states_in_use()
     with no_dispatch(), torch.no_grad():
         args, kwargs = tree_map_only(FakeTensor, real, (args, kwargs))
         try:
@@ -133,5 +138,5 @@ def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
             text = str(error)
             return text if any(word in text for word in _ABOUT_DTYPES) else ""  # the rest is about sizes, which are not these
         finally:
-            torch.set_rng_state(random)
+            put_back(random)
     return ""
