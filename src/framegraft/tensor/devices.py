@@ -7,7 +7,7 @@ those modes taken away, and adds it itself: the graph says which device it means
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from ..errors import GraphBreak
 from ..model.dispatch import TENSOR, handles, method
 from ..model.source import pinned
 from ..model.value import NONE, ConstantVariable, TensorVariable, VariableTracker, constant
+from .modes import guard_answer
 
 _C: Any = torch._C
 
@@ -188,8 +189,32 @@ def get_default_device(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return constant(torch.device("cpu"))
     device = tx.state.devices[-1]
     if device.index is None and device.type not in ("cpu", "meta"):
-        raise GraphBreak("untraceable_call", "which device of several is the default")
+        if device.type not in _NUMBERED:
+            raise GraphBreak("untraceable_call", "which device of several is the default")
+        note_current(tx, device.type)
+        device = torch.device(device.type, torch.get_device_module(device.type).current_device())
     return constant(device)
+
+
+_NUMBERED = ("cuda", "xpu")
+
+
+def note_current(tx: Any, kind: str) -> None:
+    """Guards which of several devices one without a number stands for."""
+    module = torch.get_device_module(kind)
+    if module.device_count() > 1:
+        guard_answer(tx, module.current_device, module.current_device())
+
+
+def note_moves(tx: Any, method: Any, args: Iterable[VariableTracker]) -> None:
+    """``args``: of an operation that may say where its result is to be; ``method``: its name, if it is one of a tensor."""
+    asked = [a.value for a in args if isinstance(a, ConstantVariable)]
+    if method in _NUMBERED and (not asked or asked[0] is None):
+        note_current(tx, method)
+    for value in asked:
+        kind = value.type if isinstance(value, torch.device) and value.index is None else value
+        if type(kind) is str and kind in _NUMBERED:
+            note_current(tx, kind)
 
 
 def steps(state: Any) -> list[tuple]:
