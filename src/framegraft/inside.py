@@ -69,6 +69,7 @@ skip.TRACED.update((_WrappedCall.__call__.__code__, torch.autograd.Function.__in
 skip.TRACED.update(vars(torch)[name].__code__ for name in (
     "sym_int", "sym_float", "sym_max", "sym_min", "sym_sum", "sym_not", "sym_ite", "sym_sqrt", "__all_and_float_types",
     "get_float32_matmul_precision") if name in vars(torch))  # not every torch has all of these
+skip.TRACED.update(vars(torch.cuda.device)[name].__code__ for name in ("__init__", "__enter__", "__exit__"))
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
 skip.TRACED.update(vars(RemovableHandle)[name].__code__ for name in ("remove", "__enter__", "__exit__"))
 if hasattr(traceback, "annotate_fn"):

@@ -92,16 +92,23 @@ def test_default_devices(x):
 
 @differential(ramp, graphs=1)
 def test_current_devices(x):
-    with torch.cuda.device(0):
-        y = torch.ones(3, device="cuda")
+    y = x + 1
+    with torch.cuda.device(x.device):
+        y = y[0] * torch.ones(4, device="cuda")
     return y, torch.cuda.current_device(), torch.cuda.device_count(), torch.cuda.is_available(), torch.cuda.is_initialized()
 
 
 @differential(ramp, graphs=1)
 def test_what_the_device_can_do(x):
-    name, capability = torch.cuda.get_device_name(), torch.cuda.get_device_capability()
+    y = x + 1
+    name, capability = torch.cuda.get_device_name(), torch.cuda.get_device_capability(x.device)
+    return y * capability[0], name, torch.cuda.is_bf16_supported()
+
+
+@differential(ramp)
+def test_properties(x):
     properties = torch.cuda.get_device_properties(x.device)
-    return x * capability[0], name, properties.multi_processor_count, properties.major, torch.cuda.is_bf16_supported()
+    return x * properties.major, properties.multi_processor_count
 
 
 @differential(ramp, graphs=1)
@@ -150,6 +157,7 @@ def test_generators(x):
 
 @differential(leaf, graphs=1)
 def test_autocast(x):
+    x = x + 1
     with torch.autocast("cuda", dtype=torch.bfloat16):
         y = x @ x.T
         z = y.softmax(-1), (y * 2).dtype
@@ -291,6 +299,7 @@ def test_writes_to_arguments(x):
 @differential(lambda: (torch.randn(3, 4, 8, device="cuda"),), build=True, graphs=1)
 def test_recurrent_layers():
     torch.manual_seed(0)
+    # torch 2.11 decomposes into states of another shape: its graph breaks
     layer = torch.nn.LSTM(8, 16, 2, batch_first=True).cuda()
 
     def run(x):

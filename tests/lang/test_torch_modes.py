@@ -90,6 +90,16 @@ def test_functions_with_a_cache_under_a_default_device(inside):
     assert run(lambda f: framegraft.compile(f, backend="eager")) == run(lambda f: f) == (["meta", "meta"], "meta")
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="of machines without CUDA")
+@differential(lambda: (torch.ones(3, 3),), graphs=1)
+def test_contexts_of_an_accelerator_that_there_is_not(x):
+    y = x + 1
+    with torch.cuda.device(-1):
+        y = y * 2
+    with torch.autocast("cuda"):
+        return y @ y, torch.cuda.is_available()
+
+
 class Answering:
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):

@@ -7,7 +7,7 @@ those modes taken away, and adds it itself: the graph says which device it means
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,7 +18,6 @@ from ..errors import GraphBreak
 from ..model.dispatch import TENSOR, handles, method
 from ..model.source import pinned
 from ..model.value import NONE, ConstantVariable, TensorVariable, VariableTracker, constant
-from .modes import guard_answer
 
 _C: Any = torch._C
 
@@ -88,7 +87,7 @@ def begin(state: Any, found: tuple, own: Any) -> None:
     state.devices_before = found
     state.graph.watches_devices = bool(found[0])
     if found[0]:
-        _guard(state)
+        guard(state)
 
 
 def of_program(tx: Any) -> Any:
@@ -100,7 +99,7 @@ def of_program(tx: Any) -> Any:
 TENSOR.devices_of_program = of_program
 
 
-def _guard(state: Any) -> None:
+def guard(state: Any) -> None:
     state.guards.add(pinned(here), "PY", _DevicesAre(state.devices_before))
 
 
@@ -139,7 +138,7 @@ def enter(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableT
         return None
     if tx.state.function_modes:
         raise GraphBreak("unsupported_context", "a default device inside of a TorchFunctionMode")
-    _guard(tx.state)
+    guard(tx.state)
     tx.state.changed(None)
     tx.state.graph.watches_devices = True
     tx.state.devices.append(obj.value)
@@ -152,7 +151,7 @@ def leave(tx: Any, obj: ConstantVariable, args: list, kwargs: dict) -> VariableT
         return None
     if not tx.state.devices:
         raise GraphBreak("unsupported_context", "a default device that was not entered")
-    _guard(tx.state)
+    guard(tx.state)
     tx.state.changed(None)
     tx.state.devices.pop()
     return NONE
@@ -172,49 +171,12 @@ def set_default_device(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         device = None if given.value is None else torch.device(given.value)
     except (RuntimeError, TypeError) as error:  # eager mode raises it
         raise GraphBreak("raised_exception", f"set_default_device(): {error}") from None
-    _guard(state)
+    guard(state)
     state.changed(None)
     state.devices[:] = [] if device is None else [device]
     state.graph.watches_devices = True
     state.default_device = [device]
     return NONE
-
-
-@handles(torch.get_default_device)
-def get_default_device(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    _guard(tx.state)
-    if not tx.state.devices:
-        if tx.state.devices_before[1] and not tx.state.default_device:
-            raise GraphBreak("untraceable_call", "a default device that is not in force")
-        return constant(torch.device("cpu"))
-    device = tx.state.devices[-1]
-    if device.index is None and device.type not in ("cpu", "meta"):
-        if device.type not in _NUMBERED:
-            raise GraphBreak("untraceable_call", "which device of several is the default")
-        note_current(tx, device.type)
-        device = torch.device(device.type, torch.get_device_module(device.type).current_device())
-    return constant(device)
-
-
-_NUMBERED = ("cuda", "xpu")
-
-
-def note_current(tx: Any, kind: str) -> None:
-    """Guards which of several devices one without a number stands for."""
-    module = torch.get_device_module(kind)
-    if module.device_count() > 1:
-        guard_answer(tx, module.current_device, module.current_device())
-
-
-def note_moves(tx: Any, method: Any, args: Iterable[VariableTracker]) -> None:
-    """``args``: of an operation that may say where its result is to be; ``method``: its name, if it is one of a tensor."""
-    asked = [a.value for a in args if isinstance(a, ConstantVariable)]
-    if method in _NUMBERED and (not asked or asked[0] is None):
-        note_current(tx, method)
-    for value in asked:
-        kind = value.type if isinstance(value, torch.device) and value.index is None else value
-        if type(kind) is str and kind in _NUMBERED:
-            note_current(tx, kind)
 
 
 def steps(state: Any) -> list[tuple]:

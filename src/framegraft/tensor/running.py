@@ -32,7 +32,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics import making, members
-from . import devices, indexing, kept, numpy, subclasses, symbolic, whole, wrappers
+from . import accelerators, indexing, kept, numpy, subclasses, symbolic, whole, wrappers
 from .fake import DATA_DEPENDENT, FakeTensor
 from .modes import note_modes
 from .watching import New, Watch
@@ -195,7 +195,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
         state.graph.graph.erase_node(node)
         raise GraphBreak("unsupported_mutation", f"{name} of a tensor whose data was set: it changes it, or autograd saves it")
     if "device" in kwargs or target in _MOVES:
-        devices.note_moves(tx, target, (*args[1:], *kwargs.values()))
+        accelerators.note_moves(tx, target, (*args[1:], *kwargs.values()))
     given = _given_back(result, (*args, *kwargs.values()), (*fake_args, *fake_kwargs.values()))
     if given is not None:
         return given
