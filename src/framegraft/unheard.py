@@ -18,3 +18,17 @@ class Unheard:
 
     def __exit__(self, *_: object) -> None:
         warnings.filters.remove(self._filter)  # type: ignore[attr-defined]
+
+
+class Counting(Unheard):
+    """Counts what nobody hears."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._filter = ("ignore", self, Warning, None, 0)
+        self.count = 0
+
+    def match(self, text: str) -> bool:
+        """In the place of a compiled pattern."""
+        self.count += 1
+        return True

@@ -66,6 +66,8 @@ def collect(state: Any) -> list[Effect]:
     for scope in state.scopes.values():
         for name, value in scope.stores.items():
             effects.append(_global_store(state, scope, name, value))
+    if state.catching:
+        raise Unreconstructible("warnings.catch_warnings that is entered")
     if state.warned and not warned.are_as_told(state):
         raise Unreconstructible("warnings, and a change of where they go")
     if state.warned:
@@ -305,7 +307,7 @@ def _iterator(tracker: OutsideIteratorVariable, effects: list[Effect]) -> None:
 
 
 def _warning(told: tuple) -> Any:
-    return lambda cg, names: _call_each(cg, [(warned.warn_again, *told)])
+    return lambda cg, names: _call_each(cg, [told])
 
 
 def _release(cg: Codegen, names: list[str]) -> None:

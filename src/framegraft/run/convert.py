@@ -30,6 +30,7 @@ from ..native.calibrate import ensure_calibrated
 from ..semantics import (  # noqa: F401 - handlers register themselves
     cached,
     calls,
+    catching,
     class_checks,
     constructors,
     copies,

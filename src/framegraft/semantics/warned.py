@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from ..errors import GraphBreak
@@ -23,25 +24,44 @@ _POLYFILLS = os.path.join(os.path.dirname(os.path.dirname(__file__)), "polyfills
 _SHOWN: Any = getattr(warnings, "_showwarning_orig", warnings.showwarning)
 
 
+Edit = tuple[str, Any]  #: "insert", "append" or "clear", and a filter
+
+
 class _IsOnlyTold(Condition):
     """Guard: no filter makes errors of warnings of a class, and they are shown as CPython does, or recorded."""
 
     __name__ = "warnings_are_only_told"
 
-    def __init__(self, category: type) -> None:
-        self.key = self.category = category
+    def __init__(self, category: type, edits: tuple[Edit, ...] = ()) -> None:
+        self.category = category
+        self.edits = edits  # what the program has done to the filters where it warns
+        self.key = (category, edits)
 
     def __call__(self, value: Any) -> bool:
         return warnings.showwarning is _SHOWN and recording.way() is not None and not self._may_be_error()
 
     def _may_be_error(self) -> bool:
-        for action, message, category, module, line in warnings.filters:  # the first that matches decides
+        for action, message, category, module, line in _edited(self.edits):  # the first that matches decides
             if issubclass(self.category, category):
                 if action == "error":
                     return True
                 if message is None and module is None and line == 0:  # matches every warning of the class
                     return False
         return warnings.defaultaction == "error"  # type: ignore[attr-defined]
+
+
+def _edited(edits: tuple[Edit, ...]) -> Sequence[Any]:
+    if not edits:
+        return warnings.filters
+    filters = list(warnings.filters)
+    for how, item in edits:
+        if how == "clear":
+            filters.clear()
+        elif how == "insert":  # before one that is equal
+            filters.insert(0, item)
+        elif item not in filters:
+            filters.append(item)
+    return filters
 
 
 def warn_again(namespace: dict, text: str, category: type, filename: str, line: int) -> None:
@@ -85,7 +105,7 @@ def warn(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     category = _category(given.get("category", NONE))
     level = core.need_constant(given["stacklevel"], "stacklevel") if "stacklevel" in given else 1
     state = tx.state
-    told = _IsOnlyTold(category)
+    told = _IsOnlyTold(category, tuple(edit for block in state.catching for edit in block.edits))
     frames = state.frames[-max(level, 1) :] if type(level) is int else []
     if len(frames) < max(level, 1) or any(f.code.co_filename.startswith(_POLYFILLS) for f in frames) or not told(None):
         raise GraphBreak("untraceable_call", "warnings.warn that is an error, or tells a line outside of the captured function")
@@ -97,5 +117,5 @@ def warn(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "warnings.warn behind a change of where warnings go")
     state.changed(None)
     state.guards.add(pinned(warnings), "PY", told)
-    state.warned.append((namespace, text.value, category, origin_of(frame.code).co_filename, frame.line()))
+    state.warned.append((warn_again, namespace, text.value, category, origin_of(frame.code).co_filename, frame.line()))
     return NONE

@@ -20,7 +20,7 @@ from ..collector import Waiting
 from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
-from ..unheard import Unheard
+from ..unheard import Counting, Unheard
 from . import devices, seeds
 from .code import CapturedGraph
 from .fake import CaptureMode, FakeTensor, is_expanded, to_fake
@@ -62,6 +62,7 @@ class OutputGraph:
         self._last_placeholder: Any = None
         self._names: dict[Any, str] = {}  # what nodes are named after their targets
         self._paths: dict[Source, str] = {}  # what placeholders are named after
+        self.unheard = Counting()
         self.watches_devices = False  # a default device is or was in force
         self.call_count = 0
         self.switches = 0  # nodes that change torch's modes
@@ -107,7 +108,7 @@ class OutputGraph:
 
     def propagating(self) -> Any:
         """The context in which an operation runs on fake tensors."""
-        context = _Propagating(self.mode if self.symbols is None else self._with_symbols())
+        context = _Propagating(self.mode if self.symbols is None else self._with_symbols(), self.unheard)
         return context if not self.watches_devices else self._watched(context)
 
     @contextlib.contextmanager
@@ -385,22 +386,21 @@ def _words(source: Source, known: dict[Source, str]) -> str:
 
 class _Propagating:
     """A context in which torch warns of nothing, and forgets nothing: the operation warns when it runs for real. torch's own
-    memory of what it warns of once is switched off."""
+    memory of what it warns of once is switched off. ``unheard`` counts what it would have told."""
 
-    _UNHEARD = Unheard()
-
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, unheard: Unheard) -> None:
         self.context = context
+        self.unheard = unheard
 
     def __enter__(self) -> None:
         self.always = torch.is_warn_always_enabled()
         torch.set_warn_always(True)
-        self._UNHEARD.__enter__()
+        self.unheard.__enter__()
         self.context.__enter__()
 
     def __exit__(self, *error: Any) -> Any:
         try:
             return self.context.__exit__(*error)
         finally:
-            self._UNHEARD.__exit__()
+            self.unheard.__exit__()
             torch.set_warn_always(self.always)

@@ -158,6 +158,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     # A call that has sizes of symbols is no block: looking at them would guard them.
     blocks = state.blocks if state.blocks is not None and state.blocks.open and state.graph.symbols is None else None
     holders = wrappers.held(unwrap.by_fake.values()) if state.graph.mode.wrappers is not None else []
+    heard = state.graph.unheard.count
     watch = Watch(state.graph.mode, () if blocks is None else unwrap.by_fake.values())
     rebound = state.graph.rebound and kept.among(state.graph.rebound, unwrap.by_fake)
     try:
@@ -175,6 +176,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             state.graph.use_symbols()
             return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
+    if state.catching and state.graph.unheard.count != heard:
+        raise GraphBreak("unsupported_context", f"{name} warns, inside of warnings.catch_warnings")
     if target is torch.lstm:
         _check_states(fake_args, result)
     if holders:
