@@ -344,3 +344,27 @@ def test_whether_a_profiler_runs():
     with torch.autograd.profiler.profile():
         assert torch.equal(compiled(x), x + 1)
     assert torch.equal(compiled(x), x - 1)
+
+
+def of_inference_mode():
+    with torch.inference_mode():
+        return (torch.arange(6.0).reshape(2, 3) * 2,)
+
+
+@differential(of_inference_mode, graphs=1)
+def test_views_of_inference_tensors(x):
+    made = x[0], x.t(), x + 1, (x + 1)[0], x.reshape(6), x.unbind(0)[0], x.split(1)[1], x.view(3, 2), x.detach(), x.contiguous(), x.expand(2, 2, 3)
+    return [t.is_inference() for t in made], made
+
+
+@differential(of_inference_mode)
+def test_writes_to_views_of_inference_tensors(x):
+    NOTES.append("before")
+    try:
+        x[1] *= 2
+    except RuntimeError:
+        NOTES.append("refused")
+    x[0] += 1
+
+
+NOTES: list[str] = []

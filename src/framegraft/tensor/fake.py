@@ -182,15 +182,18 @@ class CaptureMode(FakeTensorMode):
         if self._answer is not None and func is _RECORDED:
             return self._answer
         named = kwargs or {}
-        writing = _WRITING.get(func)
-        if writing is None:
-            writing = _WRITING[func] = _kind_of(func), _written_by(func), torch.Tag.nondeterministic_seeded in func.tags
-        kind, written, seeded = writing
+        known = _KNOWN.get(func)
+        if known is None:
+            known = _KNOWN[func] = _kind_of(func), _written_by(func), torch.Tag.nondeterministic_seeded in func.tags, func.is_view
+        kind, written, seeded, view = known
+        if view and not torch.is_inference_mode_enabled() and any(type(a) is FakeTensor and a.is_inference() for a in args[:1]):
+            with torch.inference_mode():  # it gives an inference tensor, which torch's fake mode forgets
+                return self.__torch_dispatch__(func, classes, args, kwargs)
         if written and not _reads_statistics(func, args, named):
             self._note_written(written, args, named, kind or "out" in named)
-        known = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
-        if known is not NotImplemented:
-            return known
+        inferred = NotImplemented if self.has_unbacked else shapes.infer(self, func, args, named)
+        if inferred is not NotImplemented:
+            return inferred
         kernels.check(func, args, named)
         if seeded and not _drops_nothing(func, args, named):
             self.note_random()
@@ -258,8 +261,8 @@ def _checked(shape: Any, other: Any) -> bool:
 _DEVICE = torch.ops.prim.device.default
 _RECORDED = torch.ops.aten.neg.default  # what CaptureMode.record() lets autograd record
 # operation -> "pointwise", "other", or "" where it is none that works in place; positions and names of all that it writes to;
-# whether it may draw random numbers
-_WRITING: dict[Any, tuple[str, tuple[tuple[int, str], ...], bool]] = {}
+# whether it may draw random numbers; whether it gives a view
+_KNOWN: dict[Any, tuple[str, tuple[tuple[int, str], ...], bool, bool]] = {}
 _RESHAPING = frozenset(("resize_", "resize_as_", "set_", "squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_",
                         "as_strided_", "rename_", "detach_", "resize_as_sparse_", "sparse_resize_", "sparse_resize_and_clear_"))
 
