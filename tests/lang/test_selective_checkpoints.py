@@ -2,14 +2,23 @@
 
 import collections
 import functools
+import inspect
 
+import pytest
 import torch
 import torch.nn as nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
-from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts, noop_context_fn
+from torch.utils.checkpoint import (
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    checkpoint,
+    create_selective_checkpoint_contexts,
+    noop_context_fn,
+)
 
 from .differential import differential
 
+pytestmark = pytest.mark.skipif("op_output" not in inspect.signature(SelectiveCheckpointContext).parameters, reason="torch before 2.13")
 MM = torch.ops.aten.mm.default
 
 

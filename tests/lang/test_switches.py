@@ -24,11 +24,12 @@ SWITCHES = {
     "benchmark": (C._set_cudnn_benchmark, C._get_cudnn_benchmark, (False, True)),
     "deterministic": (C._set_cudnn_deterministic, C._get_cudnn_deterministic, (False, True)),
     "allow_tf32": (C._set_cudnn_allow_tf32, C._get_cudnn_allow_tf32, (True, False)),
-    "depthwise_kernel": (C._set_cudnn_depthwise_kernel, C._get_cudnn_depthwise_kernel, ("auto", "cudnn")),
     "autocast_cache": (torch.set_autocast_cache_enabled, torch.is_autocast_cache_enabled, (True, False)),
     "precision": (lambda value: C._set_fp32_precision_setter("cuda", "all", value),
                   lambda: C._get_fp32_precision_getter("cuda", "all"), ("none", "ieee")),
 }
+if hasattr(C, "_set_cudnn_depthwise_kernel"):  # not in torch 2.11
+    SWITCHES["depthwise_kernel"] = (C._set_cudnn_depthwise_kernel, C._get_cudnn_depthwise_kernel, ("auto", "cudnn"))
 BACKENDS = ["eager", "aot_eager"]
 
 
