@@ -75,6 +75,7 @@ class Conversion:
         self.rescue = True
         self.floats: list[str] = []  # what to do about floats that the compiler cannot have, the last resort last
         self.makes_parameters = True
+        self.reads_numbers = True  # those in tensors that torch reads, not the program: x[t]
         self.fixed_floats: set[Source] = set()
         self.fixed_ints = False  # a guard's whole numbers do not fit 64 bits: ints are constants of this capture
         self.changed = ""  # what an attempt had seen, and something changed
@@ -99,6 +100,9 @@ class Conversion:
                 made = AGAIN
             except ParametersRefused:
                 self.makes_parameters = False
+                made = AGAIN
+            except NumbersRefused:
+                self.reads_numbers = False
                 made = AGAIN
             except FrameChanged as changed:
                 self._note_change(changed)
@@ -184,6 +188,7 @@ class Conversion:
         state.graph.makes_parameters = self.makes_parameters
         state.graph.refuses_numbers = backend_name(self.ctx.compiler) in TRACING
         state.graph.data_numbers = config.capture_scalar_outputs or self.ctx.fullgraph
+        state.graph.reads_numbers = self.reads_numbers or state.graph.data_numbers
         state.graph.data_shapes = config.capture_dynamic_output_shape_ops or self.ctx.fullgraph
         state.graph.where = state.where
         state.tensor_spec = tensor_spec  # type: ignore[attr-defined]
@@ -372,6 +377,8 @@ class Conversion:
         except BackendCompilerFailed as failed:
             if self.makes_parameters and any(isinstance(error, leaves.Traced) for error in causes(failed)):
                 raise ParametersRefused from failed
+            if graph.reads_numbers and graph.mode.has_unbacked and not graph.data_numbers and not graph.data_shapes:
+                raise NumbersRefused from failed
             if graph.takes_numbers and not graph.policy.tensor_floats:
                 raise FloatsRefused(set(), failed) from failed
             if graph.symbols is None or not has_float_symbols(module):
@@ -516,6 +523,10 @@ AGAIN: Any = object()
 
 class ParametersRefused(Exception):
     """A compiler cannot have parameters made in a graph."""
+
+
+class NumbersRefused(Exception):
+    """A compiler fails on a graph with numbers that operations read out of tensors."""
 
 
 class FloatsRefused(Exception):

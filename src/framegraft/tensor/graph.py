@@ -50,6 +50,7 @@ class OutputGraph:
         self.symbols: Any = None
         self.whole = False  # the function must be one graph: what could be a break is better a constant
         self.data_numbers = self.data_shapes = False  # numbers read from tensors, and sizes that depend on values, may be symbols
+        self.reads_numbers = False  # and so may numbers that an operation reads by itself
         self.makes_parameters = True  # the compiler knows how
         self.where: Any = lambda: ""
         self.inputs: list[Any] = []

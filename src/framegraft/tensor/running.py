@@ -132,7 +132,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
             return rewritten
     if target in indexing.BY_KEY and isinstance(args[0], TensorVariable):
         args = KEYS[0](tx, args)
-        if state.graph.data_numbers and state.graph.body is None:
+        exact = state.rescue or state.graph.data_numbers  # else an index that is out of range has other words than in eager mode
+        if state.graph.reads_numbers and state.graph.body is None and exact:
             args = [args[0], indexing.with_numbers(tx, args[1]), *args[2:]]
         selected = _selected(tx, target, args) if state.graph.policy is not None else None
         if selected is not None:
@@ -172,7 +173,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
                 else:
                     result = target(*fake_args, **fake_kwargs)
     except PROPAGATION_ERRORS as error:
-        if isinstance(error, DATA_DEPENDENT) and state.graph.symbols is None and (state.graph.data_numbers or state.graph.data_shapes):
+        reads = state.graph.reads_numbers and _reads_a_number(error)
+        if isinstance(error, DATA_DEPENDENT) and state.graph.symbols is None and (state.graph.data_shapes or reads):
             state.graph.use_symbols()
             return run_node(tx, kind, target, args, kwargs)
         raise not_propagated(name, error) from None
@@ -212,6 +214,11 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
 
 _MOVES = frozenset(("to", "cuda", "xpu", "type"))  # methods that say where their result is to be
 RECURRENT = frozenset((torch.lstm, torch.gru, torch.rnn_tanh, torch.rnn_relu))
+
+
+def _reads_a_number(error: Exception) -> bool:
+    """Whether torch's own code, not the program, wants to know the number in a tensor: ``torch.full(shape, t)``, ``x.narrow(0, t, 1)``."""
+    return getattr(error, "func", None) is torch.ops.aten._local_scalar_dense.default
 
 
 def _decomposed(target: Any, tensors: Iterable[TensorVariable]) -> Any:

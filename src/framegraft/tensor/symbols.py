@@ -108,7 +108,7 @@ class Symbols:
         self.graph = graph
         self.env = ShapeEnv(
             duck_shape=False,
-            allow_scalar_outputs=graph.data_numbers,
+            allow_scalar_outputs=graph.reads_numbers,
             allow_dynamic_output_shape_ops=graph.data_shapes,
         )
         self.env.guards = self._guards = Questions(where)
