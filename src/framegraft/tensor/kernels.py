@@ -113,12 +113,12 @@ def _elements(fake: FakeTensor) -> int:
 def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
     """None: not asked, for the sizes that are given, which say nothing of the dtypes."""
     any_size = torch.Tag.pointwise in func.tags or func in _OF_MATRICES  # other kernels may rely on sizes that fit each other
-    if not any_size and any(type(value) is FakeTensor and value.fake_device.type != "cpu" for value in tree_leaves((args, kwargs))):
-        return None  # a check of values that fails there takes the device down with it
     if not any_size and any(type(value) is FakeTensor and _elements(value) > _FEW for value in args):  # most of them end here
         return None
     leaves = tree_leaves((args, kwargs))
     fakes = [value for value in leaves if type(value) is FakeTensor]
+    if any(fake.fake_device.type != "cpu" for fake in fakes) and (not any_size or torch.cuda.is_current_stream_capturing()):
+        return None  # a check of values that fails there takes the device down with it; and a CUDA graph would record the kernel
     if not fakes or math.prod(abs(value) or 1 for value in leaves if type(value) is int) > _MANY:
         return None
     few = sum(map(_elements, fakes)) <= _FEW
