@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from .seeds import put_back, states_in_use
+from .seeds import is_recorded, put_back, states_in_use
 
 _SYMBOLS = frozenset((torch.SymInt, torch.SymFloat, torch.SymBool))
 _LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max)  # of dtypes: numbers between two of them are alike
@@ -117,7 +117,8 @@ def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
         return None
     leaves = tree_leaves((args, kwargs))
     fakes = [value for value in leaves if type(value) is FakeTensor]
-    if any(fake.fake_device.type != "cpu" for fake in fakes) and (not any_size or torch.cuda.is_current_stream_capturing()):
+    there = {fake.fake_device for fake in fakes if fake.fake_device.type != "cpu"}
+    if there and (not any_size or not torch.cuda.is_initialized() or any(map(is_recorded, there))):
         return None  # a check of values that fails there takes the device down with it; and a CUDA graph would record the kernel
     if not fakes or math.prod(abs(value) or 1 for value in leaves if type(value) is int) > _MANY:
         return None

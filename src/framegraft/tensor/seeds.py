@@ -21,14 +21,14 @@ def states_in_use() -> States:
 
 def states(devices: Iterable[torch.device]) -> States:
     """Of the generators of these devices. Those that a CUDA graph is recorded with are its own, and left alone (CUDAGeneratorImpl)."""
-    return [(device, _get(device)) for device in devices if not _is_recorded(device)]
+    return [(device, _get(device)) for device in devices if not is_recorded(device)]
 
 
 def put_back(known: States) -> None:
     for device, state in known:
         if device == _CPU:
             torch.set_rng_state(state)
-        elif not _is_recorded(device):
+        elif not is_recorded(device):
             _module(device.type).set_rng_state(state, device)
 
 
@@ -42,8 +42,9 @@ def _get(device: torch.device) -> torch.Tensor:
     return torch.get_rng_state() if device == _CPU else _module(device.type).get_rng_state(device)
 
 
-def _is_recorded(device: torch.device) -> bool:
-    return device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+def is_recorded(device: torch.device) -> bool:
+    """Whether a CUDA graph is being recorded there."""
+    return device.type == "cuda" and torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
 
 
 def _module(kind: str) -> Any:
