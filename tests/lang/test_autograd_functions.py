@@ -442,3 +442,40 @@ def test_instances_that_leave_the_trace(x, w):
         tuned(x)
     except RuntimeError as error:
         return y, tuned, tuned.factor, tuned.apply(w, 2, {}), tuned.needs_input_grad, str(error)
+
+
+@torch.library.custom_op("framegraft_tests::shifted", mutates_args=())
+def shifted(x: torch.Tensor, by: float) -> torch.Tensor:
+    return _shift(x, by)
+
+
+def _shift(x, by):
+    return x + by
+
+
+shifted.register_fake(lambda x, by: torch.empty_like(x))
+
+
+class Shifts(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return _shift(x, 1) * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2
+
+
+@differential(lambda: (torch.ones(3, requires_grad=True),), graphs=2)
+def test_what_a_graph_calls_is_not_captured_in_its_turn(x):
+    y = Shifts.apply(x + 1)
+    print("a break")
+    return y * 3
+
+
+@differential(lambda: (torch.ones(3),), graphs=2)
+def test_what_a_custom_operator_calls_is_not_captured_in_its_turn(x):
+    y = shifted(x + 1, 2.0)
+    print("a break")
+    return y * 3

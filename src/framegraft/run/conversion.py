@@ -539,13 +539,26 @@ class FloatsRefused(Exception):
 
 
 def _shielded(compiled: Any) -> Any:
-    """The compiled graph, out of reach of the evaluation hook."""
+    """The compiled graph, out of reach of the evaluation hook, with what it calls of the program's (``autograd.Function.forward``)."""
     owner = getattr(compiled, "__self__", None)
-    if isinstance(owner, torch.fx.GraphModule) and isinstance(compiled, types.MethodType):
+    if isinstance(owner, torch.fx.GraphModule) and isinstance(compiled, types.MethodType) and not any(map(_is_programs, owner.graph.nodes)):
         _native.set_skip(compiled.__func__.__code__, True)
         return compiled
 
     return _native.Shielded(compiled)
+
+
+def _is_programs(node: torch.fx.Node) -> bool:
+    """Whether the node may run code of the program's."""
+    if node.op != "call_function":
+        return node.op == "call_module"
+    target: Any = node.target
+    if isinstance(target, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
+        return False
+    if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
+        return target.__module__ not in ("torch._ops.aten", "torch._ops.prims", "torch._ops.prim")
+    home = getattr(target, "__module__", None) or ""
+    return not home.startswith("torch.") and home != "torch" or home.startswith(("torch.autograd", "torch._library"))
 
 
 def _guard_aliases(state: TraceState) -> None:
