@@ -445,7 +445,7 @@ def test_instances_that_leave_the_trace(x, w):
 
 
 @torch.library.custom_op("framegraft_tests::shifted", mutates_args=())
-def shifted(x: torch.Tensor, by: float) -> torch.Tensor:
+def shifted_kernel(x: torch.Tensor, by: float) -> torch.Tensor:
     return _shift(x, by)
 
 
@@ -453,7 +453,7 @@ def _shift(x, by):
     return x + by
 
 
-shifted.register_fake(lambda x, by: torch.empty_like(x))
+shifted_kernel.register_fake(lambda x, by: torch.empty_like(x))
 
 
 class Shifts(torch.autograd.Function):
