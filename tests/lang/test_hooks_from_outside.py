@@ -78,10 +78,31 @@ def test_tensors_that_are_written_to_afterwards(x, y):
     return x * y
 
 
-@differential(leaves)
+@differential(leaves, graphs=1)
 def test_several_hooks(x, y):
     x.register_hook(lambda grad: grad * 2)
     x.register_hook(lambda grad: grad + 1)
+    return x * y
+
+
+@differential(leaves, graphs=1)
+def test_several_hooks_some_of_which_are_removed(x, y):
+    first, second, _ = [x.register_hook(lambda grad, k=k: grad * k + k) for k in (3, 5, 7)]
+    second.remove()
+    x.register_hook(lambda grad: grad * grad)
+    return x * y, first is second
+
+
+@differential(leaves)
+def test_hook_that_removes_itself(x, y):
+    handle = x.register_hook(lambda grad: (handle.remove(), grad * 2)[1])
+    return x * y
+
+
+@differential(leaves)
+def test_hook_that_removes_a_later_one(x, y):
+    x.register_hook(lambda grad: (later.remove(), grad * 2)[1])
+    later = x.register_hook(lambda grad: grad + 1)
     return x * y
 
 
@@ -138,3 +159,21 @@ def test_handles_that_are_given_back(backend):
     handle.remove()
     out.sum().backward()
     assert x.grad.tolist() == [9, 9] and SEEN == [0]
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_several_handles_in_another_order(backend):
+    def f(x):
+        handles = [x.register_hook(lambda grad, k=k: SEEN.append(k) or grad * k + k) for k in (2, 3, 4)]
+        return x * 3, handles[::-1]
+
+    SEEN.clear()
+    x = torch.ones(2, requires_grad=True)
+    out, handles = framegraft.compile(f, backend=backend, fullgraph=True)(x)
+    out.sum().backward(retain_graph=True)
+    assert SEEN == [2, 3, 4] and x.grad.tolist() == [((3 * 2 + 2) * 3 + 3) * 4 + 4] * 2
+    handles[0].remove()
+    handles[2].remove()
+    x.grad = None
+    out.sum().backward()
+    assert SEEN == [2, 3, 4, 3] and x.grad.tolist() == [3 * 3 + 3] * 2

@@ -376,8 +376,13 @@ def _references(cg: Codegen, t: ExceptionVariable) -> None:
 def _handle(cg: Codegen, t: LaterHandleVariable) -> None:
     if t not in cg.state.hooked:
         raise Unreconstructible("the handle of a hook that was removed")
+    earlier = cg.state.hooked[: cg.state.hooked.index(t)]
+    if any(other.tensor is t.tensor and id(other) not in cg.temps for other in earlier):  # they are called in their order
+        raise Unreconstructible("the handle of a hook on a tensor that has an earlier one, which comes later here")
     cg.load_object(t.call)
     cg.load(t.tensor)
     cg.load(t.hook)
+    if id(t) in cg.temps:
+        raise Unreconstructible("a hook that holds its own handle")
     cg.call(2)
     cg.store_temp(t)

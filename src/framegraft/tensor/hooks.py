@@ -78,8 +78,6 @@ def _register_later(tx: Any, call: Any, obj: TensorVariable, hook: VariableTrack
         raise GraphBreak("hook_on_intermediate", f"Tensor.{call.__name__}() of a tensor from outside")
     if not obj.fake.requires_grad or call is not torch.Tensor.register_hook and not obj.fake.is_leaf:
         raise GraphBreak("hook_on_intermediate", f"Tensor.{call.__name__}() of a tensor that requires no gradient, or is no leaf")
-    if any(other.tensor is obj for other in state.hooked):
-        raise GraphBreak("hook_on_intermediate", "several hooks on a tensor from outside, which are called in their order")
     state.changed(None)
     handle = LaterHandleVariable(call, obj, hook)
     state.hooked.append(handle)
