@@ -34,9 +34,24 @@ _apply: Any = torch.autograd.Function.apply
 FUNCTION_APPLY: Any = getattr(_apply, "__func__", None) or torch.autograd.Function.__dict__["apply"]
 
 
-def function_apply(cls: Any, *args: Any) -> Any:
+def function_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
     """torch's own ``apply`` of an autograd.Function, whatever the class has under that name."""
-    return torch.autograd.Function.__dict__["apply"].__get__(None, cls)(*args)
+    return torch.autograd.Function.__dict__["apply"].__get__(None, cls)(*args, **kwargs)
+
+
+@functools.cache
+def apply_takes_keywords() -> bool:
+    """Whether ``apply`` finds the places of keyword arguments where there is no ``setup_context``."""
+
+    class Probe(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, given: Any) -> Any:
+            return given
+
+    try:
+        return function_apply(Probe, given=0) == 0
+    except TypeError:
+        return False
 
 
 # How a Source tells its name: as a property; in 2.8 as a method.

@@ -8,6 +8,7 @@ what the program has when the graph is compiled.
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from ..model.dispatch import handles
 from ..model.value import (
     MISSING,
     NONE,
+    ConstantVariable,
     DictVariable,
     FunctionVariable,
     ListVariable,
@@ -32,7 +34,7 @@ from ..model.value import (
 from ..native.private import FUNCTION_APPLY, function_apply
 from ..semantics import attributes, calls, lookup, making
 from ..semantics.wrapping import wrap_pinned
-from . import stand_ins, symbolic
+from . import apply_binding, stand_ins, symbolic
 from .apply_objects import ApplyArguments, is_object
 from .reach import check_changes
 from .running import run_node
@@ -63,6 +65,14 @@ def save_for_backward(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return NONE
 
 
+@handles(Context.mark_dirty)
+def mark_dirty(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    for tensor in (realize(arg, tx.state) for arg in args[1:]):
+        if isinstance(tensor, TensorVariable) and tensor.fake._is_view():  # autograd changes the history of what it is a view of
+            raise GraphBreak("unsupported_mutation", "autograd.Function.forward, which changes a view and marks it as dirty")
+    return NONE
+
+
 def _new(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     """An instance of the program's class, which is deprecated: all that it is made for is its class's ``apply``."""
     return ObjectVariable(MISSING, cls)
@@ -74,9 +84,10 @@ making.MAKERS[torch._C._FunctionBase] = _new
 @handles(FUNCTION_APPLY)
 def apply_function(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     cls = getattr(args[0], "value", None)
-    if not (isinstance(cls, type) and issubclass(cls, torch.autograd.Function)) or kwargs:
-        raise GraphBreak("untraceable_call", "autograd.Function.apply with keywords or without a class")
-    inputs = [realize(a, tx.state) for a in args[1:]]
+    if not (isinstance(cls, type) and issubclass(cls, torch.autograd.Function)):
+        raise GraphBreak("untraceable_call", "autograd.Function.apply without a class")
+    bound = apply_binding.bind(tx, attributes.get_attr(tx, args[0], "forward"), args[1:], kwargs, _is_separate(tx, cls))
+    inputs = [realize(a, tx.state) for a in bound]
     needed = needed_trackers(tx.state) if any(isinstance(i, _HELD) for i in inputs) else {}
     shared = _shared(tx.state, inputs, needed)
     kept, around = _rehearse(tx, args[0], cls, inputs)
@@ -132,6 +143,12 @@ def _shared(state: Any, inputs: list, needed: dict[int, VariableTracker]) -> lis
     return [value for value in found if value.source is not None or id(value) in needed]
 
 
+def _is_separate(tx: Any, cls: type) -> bool:
+    """Whether ``setup_context`` gets the context, and ``forward`` none."""
+    return lookup.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
+        "setup_context", torch.autograd.Function.__dict__.get("setup_context"))
+
+
 def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> tuple[dict[int, VariableTracker], list[TensorVariable]]:
     """Trace ``forward``. Gives what it keeps for ``backward``, or returns, and the tensors from outside that are no arguments."""
     state = tx.state
@@ -141,8 +158,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> tuple[dict[int, V
     context.attrs["needs_input_grad"] = TupleVariable(list(needs))
     for name in ("backward", "vjp", "jvp", "vmap", "generate_vmap_rule"):
         lookup.mro_lookup(tx, cls, name)
-    separate = lookup.mro_lookup(tx, cls, "setup_context") is not torch.autograd.function._SingleLevelFunction.__dict__.get(
-        "setup_context", torch.autograd.Function.__dict__.get("setup_context"))
+    separate = _is_separate(tx, cls)
     before = (graph.call_count, graph.switches, graph.may_raise, set(graph.graph.nodes))
     grad = torch.is_grad_enabled()
     torch._C._set_grad_enabled(False)
@@ -155,7 +171,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> tuple[dict[int, V
         goes_back = grad and any(need.value for need in needs)  # the context dies at once where it does not
         kept = reachable([*context.attrs.values(), context.namespace, result] if goes_back else [result])
         if goes_back:
-            _rehearse_backward(tx, owner, cls, context, result)
+            _rehearse_backward(tx, owner, cls, context, inputs, result)
     finally:
         torch._C._set_grad_enabled(grad)
     graph.call_count, graph.switches, graph.may_raise = before[:3]
@@ -196,7 +212,7 @@ def _fix_numbers(symbols: Any, made: list, inputs: list) -> None:
 _ONCE = torch.autograd.function.once_differentiable(lambda ctx: None).__code__  # type: ignore[attr-defined]
 
 
-def _rehearse_backward(tx: Any, owner: Any, cls: type, context: ObjectVariable, result: VariableTracker) -> None:
+def _rehearse_backward(tx: Any, owner: Any, cls: type, context: ObjectVariable, inputs: list, result: VariableTracker) -> None:
     """Trace it with gradients like the results."""
     name = "backward" if lookup.mro_lookup(tx, cls, "backward") is not _DEFAULT_BACKWARD else "vjp"
     backward = realize(attributes.get_attr(tx, owner, name), tx.state)
@@ -208,10 +224,37 @@ def _rehearse_backward(tx: Any, owner: Any, cls: type, context: ObjectVariable, 
     try:
         with pure(tx.state, f"{cls.__name__}.{name}"):
             outputs = result.items if isinstance(result, TupleVariable) else [result]
-            calls.call(tx, backward, [context, *(_gradient(tx, realize(output, tx.state)) for output in outputs)], {})
+            given = calls.call(tx, backward, [context, *(_gradient(tx, realize(output, tx.state)) for output in outputs)], {})
     except UserRaise as raised:
         kind = raised.value.python_type().__name__
         raise GraphBreak("raised_exception", f"{cls.__name__}.{name}, which may raise a {kind}") from None
+    given = realize(given, tx.state)
+    gradients = [realize(g, tx.state) for g in (given.items if isinstance(given, TupleVariable) else [given])]
+    # AOTAutograd would refuse the whole graph for what eager mode refuses in the backward pass.
+    symbols = tx.state.graph.symbols
+    if not _are_taken(gradients, inputs, lambda size: symbols is not None and symbols.is_unbacked(size)):
+        raise GraphBreak("raised_exception", f"{cls.__name__}.{name}, which gives other gradients than autograd takes")
+
+
+def _are_taken(gradients: list, inputs: list, unknown: Callable[[Any], bool]) -> bool:
+    """Whether there is one for each argument, of its shape but where the data decides one of the shapes."""
+    if len(gradients) < len(inputs) or any(not _is_none(g) for g in gradients[len(inputs) :]):
+        return False
+    for gradient, argument in zip(gradients, inputs, strict=False):
+        if isinstance(gradient, TensorVariable) and isinstance(argument, TensorVariable) and argument.fake.requires_grad:
+            shape, wanted = tuple(gradient.fake.shape), tuple(argument.fake.shape)
+            if not any(map(unknown, (*shape, *wanted))) and not _sums_to(shape, wanted):
+                return False
+    return True
+
+
+def _is_none(tracker: VariableTracker) -> bool:
+    return isinstance(tracker, ConstantVariable) and tracker.value is None
+
+
+def _sums_to(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    own = shape[len(shape) - len(wanted) :]
+    return len(shape) >= len(wanted) and all(want == size or want == 1 for size, want in zip(own, wanted, strict=True))
 
 
 _DEFAULT_BACKWARD = lookup.peek(torch.autograd.Function, "backward")

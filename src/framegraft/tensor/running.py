@@ -418,6 +418,8 @@ def wrap_result(tx: Any, node: Any, result: Any, unwrap: Unwrapper) -> VariableT
                 continue
             part = tx.state.graph.graph.call_function(operator.getitem, (node, index), {})
             items.append(wrap_result(tx, part, item, unwrap))
+            if isinstance(items[-1], TensorVariable):
+                unwrap.by_fake[id(item)] = items[-1]  # which may be given several times
         node.meta["example_value"] = result
         if isinstance(result, list):
             return ListVariable(items)
