@@ -173,3 +173,28 @@ def test_a_view_that_is_changed(backend):
         assert x.grad.tolist() == [[2, 2], [1, 1]]
         z.sum().backward()
         assert x.grad.tolist() == [[4, 4], [1, 1]]
+
+
+class Counted(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, count):
+        ctx.mark_dirty(count.add_(1))
+        return x * count, count
+
+    @staticmethod
+    def backward(ctx, grad, other):
+        return grad * 2 + other * 5, None
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_change_that_makes_a_tensor_require_a_gradient(inside, backend):
+    def f(x, count):
+        y, changed = Counted.apply(x, count * 1 if inside else count)
+        return y, changed, changed is count
+
+    for fn in (f, framegraft.compile(f, backend=backend)):
+        x, count = torch.ones(3, requires_grad=True), torch.ones(3)
+        y, changed, same = fn(x, count)
+        (y.sum() + changed.sum()).backward()
+        assert x.grad.tolist() == [7, 7, 7] and changed.requires_grad and same is not inside

@@ -67,9 +67,7 @@ def save_for_backward(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(Context.mark_dirty)
 def mark_dirty(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    for tensor in (realize(arg, tx.state) for arg in args[1:]):
-        if isinstance(tensor, TensorVariable) and tensor.fake._is_view():  # autograd changes the history of what it is a view of
-            raise GraphBreak("unsupported_mutation", "autograd.Function.forward, which changes a view and marks it as dirty")
+    args[0].attrs["dirty_tensors"] = TupleVariable(list(args[1:]))
     return NONE
 
 
@@ -171,6 +169,7 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> tuple[dict[int, V
         goes_back = grad and any(need.value for need in needs)  # the context dies at once where it does not
         kept = reachable([*context.attrs.values(), context.namespace, result] if goes_back else [result])
         if goes_back:
+            _check_dirty(state, context)
             _rehearse_backward(tx, owner, cls, context, inputs, result)
     finally:
         torch._C._set_grad_enabled(grad)
@@ -182,6 +181,14 @@ def _rehearse(tx: Any, owner: Any, cls: type, inputs: list) -> tuple[dict[int, V
     for node in reversed(made):
         graph.graph.erase_node(node)
     return kept, around
+
+
+def _check_dirty(state: Any, context: ObjectVariable) -> None:
+    """Break where a write changes the history of another tensor, or gives one to a tensor that had none: AOTAutograd leaves that out."""
+    dirty = realize(context.attrs.get("dirty_tensors", NONE), state)
+    for tensor in (realize(item, state) for item in getattr(dirty, "items", ())):
+        if isinstance(tensor, TensorVariable) and (tensor.fake._is_view() or not tensor.fake.requires_grad):
+            raise GraphBreak("unsupported_mutation", "autograd.Function.forward, which marks a view as dirty, or what requires no gradient")
 
 
 def _around(graph: Any, made: list, inputs: list, result: VariableTracker) -> list[TensorVariable]:
