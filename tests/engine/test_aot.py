@@ -418,3 +418,74 @@ def test_operators_that_give_nothing_run(fn, backend, requires_grad):
             told.append((list(TOLD), x.grad))
         assert told[0][0] == told[1][0]
         torch.testing.assert_close(told[0][1], told[1][1])
+
+
+def written_by_data(x, w):
+    y = x * w * x
+    x.data.add_(1)
+    return y
+
+
+def written_by_data_before(x, w):
+    w.data.add_(1)
+    y = x * w * x
+    w.data.mul_(2)
+    return y
+
+
+def data_set_anew(x, w):
+    y = x.sin()
+    x.data = x.data + 1
+    return y * w + x.cos()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("wanting", [(True, True), (False, True), (True, False)])
+@pytest.mark.parametrize("f", [written_by_data, written_by_data_before, data_set_anew], ids=lambda f: f.__name__)
+def test_data_that_is_written_to_and_needed_for_gradients(backend, f, wanting):
+    """The backward pass of eager mode finds saved inputs as they have become, and results as they were."""
+
+    def step(fn):
+        seen = []
+        for _ in range(2):
+            x, w = torch.arange(1.0, 4.0).requires_grad_(wanting[0]), torch.full((3,), 0.5).requires_grad_(wanting[1])
+            result = fn(x, w)
+            result.sum().backward()
+            seen += [result, x, w, x.grad, w.grad, x._version, w._version]
+        return seen
+
+    expected, found = step(f), step(framegraft.compile(f, backend=backend))
+    assert framegraft.testing.same(expected, found), (expected, found)
+    assert framegraft.stats()["graph_breaks"] == 0 or f is data_set_anew and wanting[0]
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+def test_writes_to_data_are_none_that_autograd_counts(backend):
+    """What was computed from the tensor before can go through its backward pass, as in eager mode."""
+
+    def shrink(p):
+        p.data.mul_(0.5)
+
+    def step(fn):
+        p = torch.arange(3.0).requires_grad_()
+        loss = (p * p).sum()
+        fn(p)
+        loss.backward()
+        return p, p.grad, p._version
+
+    assert framegraft.testing.same(step(shrink), step(framegraft.compile(shrink, backend=backend)))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+def test_writes_to_data_of_what_overlaps(backend):
+    def f(x, y):
+        x.data.add_(1)
+        y.data.mul_(2)
+        return y * 1 + x
+
+    def run(fn):
+        base = torch.zeros(4)
+        inputs = [(torch.zeros(3), torch.ones(3)), (base[:3], base[1:]), (base[:3], base[:3])]
+        return [fn(*each) for each in inputs], inputs
+
+    assert framegraft.testing.same(run(f), run(framegraft.compile(f, backend=backend)))

@@ -128,13 +128,24 @@ def _dead(gm: GraphModule) -> list[Node]:
 
 
 def written_inputs(gm: GraphModule) -> set[int]:
-    """The numbers of the placeholders whose memory the graph writes to in operations on tensors that require a gradient."""
+    """The numbers of the placeholders that the backward pass may not find as they were, unnoticed by autograd.
+
+    Their memory is written to in operations on tensors that require a gradient, or by way of their `data`; or they have other memory
+    behind the graph.
+    """
     written: set[int] = set()
+    apart: set[int] = set()  # memory under version counters that are not those of the inputs
     for node in gm.graph.nodes:
+        if node.target is getattr and node.args[1] == "data":
+            apart |= memory_of(node)
         tensor = written_tensor(node)
-        if tensor is not None and any(t.requires_grad for n in node.all_input_nodes for t in _tensors(n.meta.get("example_value"))):
-            written |= memory_of(tensor)
-    return {i for i, n in enumerate(n for n in gm.graph.nodes if n.op == "placeholder") if memory_of(n) & written}
+        if tensor is None:
+            continue
+        memory = memory_of(tensor)
+        if memory & apart or any(t.requires_grad for n in node.all_input_nodes for t in _tensors(n.meta.get("example_value"))):
+            written |= memory
+    placeholders = enumerate(n for n in gm.graph.nodes if n.op == "placeholder")
+    return {i for i, n in placeholders if n.meta.get("loses_memory") or memory_of(n) & written}
 
 
 def written_tensor(node: Node) -> Node | None:

@@ -292,15 +292,21 @@ class OutputGraph:
         for fake, version in self._changed_inputs():
             hidden = version >= 0 and fake._version - version == self.mode.uncounted.get(id(fake), 0)
             kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
+        if self.mode.written:  # by way of its `data`, or of another input, which may be a view under the same version counter
+            seen = {part.untyped_storage()._cdata for fake, _ in self._versions if kinds.get(id(fake)) for part in plain_parts(fake)}
+            for fake, version in self._versions:
+                if self._written([(fake, version)]):
+                    shared = any(part.untyped_storage()._cdata in seen for part in plain_parts(fake))
+                    kinds.setdefault(id(fake), Change.SEEN if shared else Change.HIDDEN)
         if not kinds:
             return [Change.NONE] * len(self.inputs)
         return [kinds.get(id(t.node.meta["example_value"]), Change.NONE) for t in self.inputs]
 
     def changed_with_gradient(self) -> list[tuple[Source, torch.Tensor]]:
         """Inputs that require a gradient and may be changed: autograd refuses that for leaves and their views."""
-        found = []
-        for tracker, change in zip(self.inputs, self.changed_inputs(), strict=True):
-            if change is not Change.NONE and isinstance(tracker, TensorVariable) and _requires_grad(tracker.value):
+        changed, found = {id(fake) for fake, _ in self._changed_inputs()}, []
+        for tracker in self.inputs:
+            if isinstance(tracker, TensorVariable) and id(tracker.node.meta["example_value"]) in changed and _requires_grad(tracker.value):
                 found.append((tracker.source, tracker.value))
         return found
 

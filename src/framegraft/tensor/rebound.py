@@ -63,6 +63,8 @@ def set_data(tx: Any, obj: TensorVariable, value: VariableTracker) -> None:
     made = run_node(tx, "call_function", rebind, [obj, data], {}) if old.requires_grad else data
     assert isinstance(made, TensorVariable)
     made.node.meta["rebound"] = True
+    if obj.node.op == "placeholder":
+        obj.node.meta["loses_memory"] = True  # what is saved of it for a backward pass has the new one by then
     _become(tx, obj, made)
     if obj.source is not None:
         obj.attrs.pop("data", None)
