@@ -280,7 +280,7 @@ def needed_later(y, w):
     return z.sum() + y.sum()
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("backend", [*BACKENDS, "aot_eager_decomp_partition"])
 @pytest.mark.parametrize("f", [product, power, part_of_a_view, needed_later], ids=lambda f: f.__name__)
 def test_inputs_that_are_written_to_and_needed_for_gradients(backend, f):
     """Eager mode saves what they were; it fails in the backward pass where something else has saved them."""
@@ -439,7 +439,7 @@ def data_set_anew(x, w):
     return y * w + x.cos()
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "aot_eager_decomp_partition"])
+@pytest.mark.parametrize("backend", [*BACKENDS, "aot_eager_decomp_partition"])
 @pytest.mark.parametrize("wanting", [(True, True), (False, True), (True, False)])
 @pytest.mark.parametrize("f", [written_by_data, written_by_data_before, data_set_anew], ids=lambda f: f.__name__)
 def test_data_that_is_written_to_and_needed_for_gradients(backend, f, wanting):

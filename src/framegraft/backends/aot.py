@@ -8,6 +8,7 @@ fails at the same operation, behind the writes that eager mode has done by then.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ import torch
 from torch._functorch._aot_autograd.utils import make_boxed_func
 from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
-from torch.fx import GraphModule
+from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ..tensor import seeds
@@ -43,12 +44,12 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
 
     def one(part: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         written = written_inputs(part) if "partition_fn" in settings else set()
-        given = {**settings, "partition_fn": _refusing(settings["partition_fn"], written)} if written else settings
+        given = {**settings, "partition_fn": refusing(settings["partition_fn"], written)} if written else settings
         with backend_context(part, ShapeEnv if _calls_operators_of_graphs(part) else None):
             try:
                 with settings_for(part):
                     made = aot_module_simplified(part, symbolic_inputs(part, inputs), **given)
-            except _SavesWhatItWrites:
+            except SavesWhatItWrites:
                 return part.forward
             compiled = twice_differentiable(made, part)
         writes_at_its_end = settings["inference_compiler"] is forward is boxed_nop
@@ -57,11 +58,11 @@ def aot_autograd(gm: GraphModule, example_inputs: Sequence[Any], **settings: Any
     return compile_parts(gm, example_inputs, one, apart=True)
 
 
-class _SavesWhatItWrites(Exception):
+class SavesWhatItWrites(Exception):
     pass
 
 
-def _refusing(partition: Callable[..., Any], written: set[int]) -> Callable[..., Any]:
+def refusing(partition: Callable[..., Any], written: set[int]) -> Callable[..., Any]:
     """``partition``, which must not have the inputs with these numbers saved for the backward pass.
 
     The new values are copied into them behind the functional graph, and the backward pass would find them changed; eager mode saves
@@ -72,11 +73,21 @@ def _refusing(partition: Callable[..., Any], written: set[int]) -> Callable[...,
         forward, backward = partition(joint, inputs, num_fwd_outputs=num_fwd_outputs, **more)
         placeholders = [n for n in forward.graph.nodes if n.op == "placeholder"]
         saved: Any = forward.graph.output_node().args[0]
-        if any(placeholders[i] in saved[num_fwd_outputs:] for i in written):
-            raise _SavesWhatItWrites
+        sources = {_viewed(node) for node in saved[num_fwd_outputs:] if isinstance(node, Node)}
+        if any(placeholders[i] in sources for i in written):
+            raise SavesWhatItWrites
         return forward, backward
 
     return parted
+
+
+def _viewed(node: Node) -> Node:
+    """What a node is a view of; itself if of nothing."""
+    while node.target is operator.getitem or isinstance(node.target, torch._ops.OpOverload) and node.target.is_view:
+        viewed = node.args[0]
+        assert isinstance(viewed, Node)
+        node = viewed
+    return node
 
 
 def _calls_operators_of_graphs(gm: GraphModule) -> bool:

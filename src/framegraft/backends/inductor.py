@@ -7,15 +7,35 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch._inductor
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._inductor import config as inductor_config
 from torch._inductor.compile_fx import compile_fx
+from torch._inductor.custom_graph_pass import CustomPartitionerFn
 from torch.fx import GraphModule
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from ..errors import ConfigError
+from .aot import SavesWhatItWrites, refusing
 from .parts import compile_parts
 from .tracing import backend_context, has_float_symbols, own_copy, settings_for, symbolic_inputs
 from .twice import twice_differentiable
+from .unused import written_inputs
+
+
+class _Refusing(CustomPartitionerFn):
+    """Inductor's partitioner, or that of the settings, which must not have ``written`` inputs saved."""
+
+    def __init__(self, partition: CustomPartitionerFn | None, written: set[int]) -> None:
+        self._partition, self._written = partition, written
+
+    def __call__(self, gm: GraphModule, joint_inputs: Sequence[object], **kwargs: Any) -> tuple[GraphModule, GraphModule]:
+        partition = refusing(self._partition or min_cut_rematerialization_partition, self._written)
+        return partition(gm, joint_inputs, **kwargs)
+
+    def uuid(self) -> Any:
+        """A part of the keys of inductor's caches, where graphs may lie that were partitioned otherwise."""
+        inner = None if self._partition is None else self._partition.uuid()
+        return f"framegraft 1: {sorted(self._written)} not saved, {inner}"
 
 
 class InductorBackend:
@@ -34,11 +54,18 @@ class InductorBackend:
         if has_float_symbols(gm):
             # It may take a float for a constant. The ShapeEnv tells of that when the code is made, but not when it comes from a cache.
             patches = {**patches, "fx_graph_cache": False, "fx_graph_remote_cache": False}
+        written = written_inputs(gm)
+        if written:
+            partition = patches.get("custom_partitioner_fn", inductor_config.custom_partitioner_fn)
+            patches = {**patches, "custom_partitioner_fn": _Refusing(partition, written)}
         with backend_context(gm, ShapeEnv):  # without one, the caches on disk are passed by
             # compile_fx takes ownership of the graph and rewrites it
             inputs = symbolic_inputs(gm, example_inputs)
-            with settings_for(gm):
-                compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=patches or None)
+            try:
+                with settings_for(gm):
+                    compiled: Any = compile_fx(own_copy(gm), inputs, config_patches=patches or None)
+            except SavesWhatItWrites:
+                return gm.forward
         # It comes wrapped to keep the other frame evaluation hook out, at a cost per call; ours skips torch's frames.
         return twice_differentiable(getattr(compiled, "_torchdynamo_orig_callable", compiled), gm)
 
