@@ -349,15 +349,15 @@ def f(x):
     ),
     Reason(
         "hook_on_intermediate",
-        "A hook is one that the graph cannot hold, or its handle is used, or it is one of several on a tensor from outside.",
+        "A hook is one that the graph cannot hold: it may look at what changes before the backward pass, or its handle is used.",
         "Register hooks before the compiled function is called; on tensors that it makes, hooks that only compute a gradient.",
         """\
-weight = torch.ones(3, requires_grad=True)
+weight, scale = torch.ones(3, requires_grad=True), [2.0]
 
 def f(x):
-    weight.register_hook(lambda grad: grad * 2)
-    weight.register_hook(lambda grad: grad + 1)
-    return x * weight
+    y = x * weight
+    y.register_hook(lambda grad: grad * scale[0])
+    return y + 1
 """,
     ),
     # --- the frame as a whole ----------------------------------------------------------------------------------------
