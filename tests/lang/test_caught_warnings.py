@@ -194,3 +194,15 @@ def test_a_filter_that_comes_later():
         compiled = framegraft.compile(ignored, backend="eager")
         with pytest.raises(UserWarning, match="behind"):
             compiled(torch.ones(2))
+
+
+@pytest.mark.parametrize("fn", [warnings.filterwarnings, warnings.simplefilter])
+def test_a_module_that_is_none_is_refused_as_in_eager_mode(fn):
+    def f(x):
+        with warnings.catch_warnings():
+            fn("ignore", module=None)
+            return x + 1
+
+    for call in (f, framegraft.compile(f, backend="eager")):
+        with pytest.raises((AssertionError, TypeError), match="module"):
+            call(torch.ones(2))

@@ -47,7 +47,8 @@ def told_inside(steps: tuple, given: dict[str, Any]) -> None:
 @constructs(warnings.catch_warnings)
 def make(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
     given = _constants(cls, [], kwargs)
-    if args or given.keys() - {"action", "category", "lineno", "append"}:
+    given = {name: value for name, value in given.items() if (name, value) not in (("record", False), ("module", None))}
+    if args or given.keys() - set(_PLACES[cls]):
         raise GraphBreak("untraceable_call", "warnings.catch_warnings that records, or of another module")
     return CatchingVariable(given)
 
@@ -112,8 +113,7 @@ def _constants(fn: Any, args: list, kwargs: dict) -> dict[str, Any]:
     places = _PLACES.get(fn, ())
     if len(plain) != len(trackers) or len(args) > len(places):
         raise GraphBreak("untraceable_call", f"warnings.{fn.__name__} of something other than constants")
-    given = dict(zip((*places[: len(args)], *kwargs), plain, strict=True))
-    return {name: value for name, value in given.items() if (name, value) not in (("record", False), ("module", None))}
+    return dict(zip((*places[: len(args)], *kwargs), plain, strict=True))
 
 
 def _edit(fn: Any, given: dict[str, Any]) -> warned.Edit:
