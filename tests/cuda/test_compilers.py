@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 import framegraft
 from framegraft.testing import CompileCounter
@@ -197,8 +198,6 @@ def test_operators_of_the_users():
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager", "inductor"])
 def test_flexible_attention(backend):
-    from torch.nn.attention.flex_attention import create_block_mask, flex_attention  # noqa: PLC0415 - heavy
-
     q, k, v = (torch.randn(1, 2, 128, 32, device="cuda") for _ in range(3))
     mask = create_block_mask(lambda b, h, i, j: i >= j, None, None, 128, 128, device="cuda")
 

@@ -6,6 +6,7 @@ import torch
 import framegraft
 
 from .differential import differential
+from .test_autograd_functions import Doubled
 
 
 def leaf():
@@ -146,17 +147,6 @@ def test_gradients_that_autograd_refuses(kind, backend, dynamic):
         y = fn(x)
         seen.append((y.tolist(), attempt(y.sum().backward), None if x.grad is None else x.grad.tolist()))
     assert seen[0] == seen[1] == seen[2]
-
-
-class Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.mark_dirty(x)
-        return x.mul_(2)
-
-    @staticmethod
-    def backward(ctx, grad):
-        return grad * 2
 
 
 @pytest.mark.parametrize("backend", ["eager", "aot_eager"])

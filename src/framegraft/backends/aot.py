@@ -123,12 +123,13 @@ class _Writing:
     def __init__(self, compiled: Callable[..., Any], gm: GraphModule) -> None:
         self._compiled = compiled
         self._captured = own_copy(gm).forward
-        self._random = "random" in gm.meta.get("unrepeatable", "")
+        drawing = "random" in gm.meta.get("unrepeatable", "")
+        self._drawing = (seeds.devices_of(n.meta.get("example_value") for n in gm.graph.nodes) or ()) if drawing else ()
 
     def __call__(self, *inputs: Any) -> Any:
         counted = tuple(i for i in inputs if isinstance(i, torch.Tensor) and not i.is_inference())
         versions = tuple(t._version for t in counted)
-        random = seeds.states(seeds.devices_of(inputs) or ()) if self._random else []
+        random = seeds.states(self._drawing)
         try:
             return self._compiled(*inputs)
         except Exception as error:

@@ -78,7 +78,7 @@ def _compile_parts(gm: GraphModule, example_inputs: Sequence[Any], compile_one: 
         return gm.forward
     if not inference and (len(runs) <= 1 or not fits):
         recurrent = any(n.target in RECURRENT for n in labels)
-        kept = any(_makes_leaf(n) or _only_tells(n) or n.target in _FUSED for n in labels)
+        kept = any(_makes_leaf(n) or _is_unknown(n) for n in labels)
         if recurrent and len(runs) == 1 or behind or kept or len({*labels.values()} - {_EAGER}) > 1:
             return gm.forward  # one node of the autograd graph would give gradients of zero where there are none, and only once
         with _unrolled() if recurrent else contextlib.nullcontext():
@@ -120,10 +120,10 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
         return node
 
     outputs: Any = gm.graph.output_node().args[0]
-    telling = {n: _EAGER for n in gm.graph.nodes if _only_tells(n) or n.target in _FUSED}
-    eager = [n for n in gm.graph.nodes if n.target in RECURRENT or _makes_leaf(n) or n in telling]
+    unknown = dict.fromkeys(filter(_is_unknown, gm.graph.nodes), _EAGER)
+    eager = [n for n in gm.graph.nodes if n.target in RECURRENT or _makes_leaf(n) or n in unknown]
     if not any(isinstance(o, Node) and _differentiable(o) for o in outputs) and not any(n.target is parameter for n in eager):
-        return telling
+        return unknown
     for node in gm.graph.nodes:
         if node.op not in ("placeholder", "output") and _differentiable(node):
             roots[node] = node
@@ -140,6 +140,11 @@ def _labels(gm: GraphModule) -> dict[Node, int]:
 
 def _makes_leaf(node: Node) -> bool:
     return node.kwargs.get("requires_grad") is True or node.target is parameter
+
+
+def _is_unknown(node: Node) -> bool:
+    """Whether AOTAutograd fails on the operation, or leaves it out."""
+    return node.target in _FUSED or _only_tells(node)
 
 
 def _only_tells(node: Node) -> bool:

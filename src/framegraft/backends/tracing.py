@@ -66,7 +66,7 @@ def settings_for(gm: GraphModule) -> Any:
     such a graph, where ours have none, refuses regions that draw random numbers.
     """
     drawn = "random" in gm.meta.get("unrepeatable", "")
-    settings = {"cse": False} if drawn or any(map(_is_of_program, gm.graph.nodes)) else {}
+    settings = {"cse": False} if drawn or any(map(is_operator_of_program, gm.graph.nodes)) else {}
     if hasattr(functorch_config, _REMAT) and any("recompute" in node.meta for node in gm.graph.nodes):
         settings[_REMAT] = False
     return functorch_config.patch(settings) if settings else nullcontext()
@@ -75,7 +75,8 @@ def settings_for(gm: GraphModule) -> Any:
 _REMAT = "remat_using_tags_for_fwd_loss_bwd_graph"
 
 
-def _is_of_program(node: Any) -> bool:
+def is_operator_of_program(node: Any) -> bool:
+    """A custom operator, in one of the forms in which a graph may call it."""
     target = node.target
     if isinstance(target, CustomOpDef):
         return True

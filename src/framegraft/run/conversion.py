@@ -16,7 +16,7 @@ from torch._guards import CompileContext, CompileId, compile_context
 from .. import _native, config, events
 from ..backends.aliasing import compile_changing
 from ..backends.registry import TRACING, backend_name, call_backend
-from ..backends.tracing import has_float_symbols, refused_floats
+from ..backends.tracing import has_float_symbols, is_operator_of_program, refused_floats
 from ..bytecode.code import RESUME
 from ..bytecode.ir import Instruction
 from ..collector import Waiting
@@ -556,7 +556,7 @@ def _is_programs(node: torch.fx.Node) -> bool:
     if isinstance(target, (types.BuiltinFunctionType, types.MethodDescriptorType, types.WrapperDescriptorType)):
         return False
     if isinstance(target, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-        return target.__module__ not in ("torch._ops.aten", "torch._ops.prims", "torch._ops.prim")
+        return is_operator_of_program(node)
     home = getattr(target, "__module__", None) or ""
     return not home.startswith("torch.") and home != "torch" or home.startswith(("torch.autograd", "torch._library"))
 

@@ -11,6 +11,7 @@ import torch.cuda.amp.common
 from ..errors import GraphBreak
 from ..model.dispatch import handles, specialised
 from ..model.value import ConstantVariable, VariableTracker, constant
+from ..semantics import folding
 from . import devices
 from .modes import guard_answer
 
@@ -49,11 +50,7 @@ def _fact(fn: Any) -> None:
             raise GraphBreak("untraceable_call", f"{fn.__name__} of something other than constants")
         if torch.cuda.is_initialized():
             current(tx, "cuda")
-        try:
-            answer = fn(*(a.value for a in given), **{key: value.value for key, value in named.items()})
-        except Exception as error:
-            raise GraphBreak("raised_exception", f"{fn.__name__}() raised {type(error).__name__}") from None
-        return constant(answer)
+        return folding.fold(fn, given, {key: value.value for key, value in named.items()})
 
 
 for _asked in (torch.cuda.get_device_name, torch.cuda.get_device_capability, torch.cuda.is_bf16_supported, torch.cuda.is_tf32_supported,
@@ -101,10 +98,9 @@ def device_index(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 def exchange_device(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     """``with torch.cuda.device(x.device)``: nothing happens where that is the current device, or none."""
     number = specialised(args[0])
-    if not isinstance(number, ConstantVariable) or type(number.value) is not int:
-        raise GraphBreak("unsupported_context", "another current device")
-    if number.value < 0:
+    value = number.value if isinstance(number, ConstantVariable) and type(number.value) is int else None
+    if value is not None and value < 0:
         return constant(-1)
-    if not torch.cuda.is_initialized() or number.value != current(tx, "cuda"):
+    if value is None or not torch.cuda.is_initialized() or value != current(tx, "cuda"):
         raise GraphBreak("unsupported_context", "another current device")
     return number

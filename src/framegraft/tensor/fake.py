@@ -186,7 +186,7 @@ class CaptureMode(FakeTensorMode):
         if known is None:
             known = _KNOWN[func] = _kind_of(func), _written_by(func), torch.Tag.nondeterministic_seeded in func.tags, func.is_view
         kind, written, seeded, view = known
-        if view and not torch.is_inference_mode_enabled() and any(type(a) is FakeTensor and a.is_inference() for a in args[:1]):
+        if view and type(args[0]) is FakeTensor and args[0].is_inference() and not torch.is_inference_mode_enabled():
             with torch.inference_mode():  # it gives an inference tensor, which torch's fake mode forgets
                 return self.__torch_dispatch__(func, classes, args, kwargs)
         if written and not _reads_statistics(func, args, named):

@@ -20,7 +20,7 @@ from ..collector import Waiting
 from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
-from ..unheard import Counting, Unheard
+from ..unheard import Counting
 from . import devices, seeds
 from .code import CapturedGraph
 from .fake import CaptureMode, FakeTensor, is_expanded, to_fake
@@ -248,7 +248,7 @@ class OutputGraph:
 
     def _written(self, versions: list[tuple[Any, int]]) -> bool:
         written = self.mode.written
-        return bool(written) and any(part.untyped_storage()._cdata in written for f, _ in versions for part in plain_parts(f))
+        return bool(written) and any(place in written for fake, _ in versions for place in _places(fake))
 
     def repeatable(self) -> bool:
         """Whether a graph that failed half-way leaves no trace: it changes no input and draws no random number."""
@@ -293,11 +293,10 @@ class OutputGraph:
             hidden = version >= 0 and fake._version - version == self.mode.uncounted.get(id(fake), 0)
             kinds[id(fake)] = Change.HIDDEN if hidden else Change.SEEN
         if self.mode.written:  # by way of its `data`, or of another input, which may be a view under the same version counter
-            seen = {part.untyped_storage()._cdata for fake, _ in self._versions if kinds.get(id(fake)) for part in plain_parts(fake)}
+            seen = {place for fake, _ in self._versions if kinds.get(id(fake)) for place in _places(fake)}
             for fake, version in self._versions:
                 if self._written([(fake, version)]):
-                    shared = any(part.untyped_storage()._cdata in seen for part in plain_parts(fake))
-                    kinds.setdefault(id(fake), Change.SEEN if shared else Change.HIDDEN)
+                    kinds.setdefault(id(fake), Change.HIDDEN if seen.isdisjoint(_places(fake)) else Change.SEEN)
         if not kinds:
             return [Change.NONE] * len(self.inputs)
         return [kinds.get(id(t.node.meta["example_value"]), Change.NONE) for t in self.inputs]
@@ -391,11 +390,16 @@ def _words(source: Source, known: dict[Source, str]) -> str:
     return words
 
 
+def _places(fake: Any) -> Iterator[int]:
+    """The storages of a tensor, or of those inside of it."""
+    return (part.untyped_storage()._cdata for part in plain_parts(fake))
+
+
 class _Propagating:
     """A context in which torch warns of nothing, and forgets nothing: the operation warns when it runs for real. torch's own
     memory of what it warns of once is switched off. ``unheard`` counts what it would have told."""
 
-    def __init__(self, context: Any, unheard: Unheard) -> None:
+    def __init__(self, context: Any, unheard: Counting) -> None:
         self.context = context
         self.unheard = unheard
 

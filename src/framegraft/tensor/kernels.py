@@ -17,8 +17,9 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from .seeds import is_recorded, put_back, states_in_use
+from .seeds import is_recorded, put_back, states
 
+_CPU = torch.device("cpu")
 _SYMBOLS = frozenset((torch.SymInt, torch.SymFloat, torch.SymBool))
 _LIMITS = (127, 255, 32767, 65504, (1 << 31) - 1, torch.finfo(torch.float32).max)  # of dtypes: numbers between two of them are alike
 _FEW = 1 << 14  # above so many elements, only kernels that take any sizes are asked, with sizes of at most _SMALL
@@ -130,7 +131,7 @@ def _ask(func: Any, args: tuple, kwargs: dict) -> str | None:
     def real(fake: FakeTensor) -> torch.Tensor:
         return torch.zeros([min(_size(size), limit) for size in fake.shape], dtype=fake.dtype, device=fake.fake_device)
 
-    random = states_in_use()
+    random = states((_CPU, *there))
     with no_dispatch(), torch.no_grad():
         args, kwargs = tree_map_only(FakeTensor, real, (args, kwargs))
         try:

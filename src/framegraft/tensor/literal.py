@@ -39,7 +39,7 @@ def of_list(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     fits = all(torch.can_cast(_dtype_of(leaf), wanted) for leaf in leaves)  # a number too large for an integer is an error
     if not fits or wanted.is_complex:
         raise GraphBreak("untraceable_call", f"torch.{fn.__name__} of tensors")
-    return _stacked_on(tx, realize(args[0], tx.state), wanted, _option(named, "device"))
+    return torchops.moved(tx, _stacked(tx, realize(args[0], tx.state), wanted), _option(named, "device"))
 
 
 def of_numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | None:
@@ -55,7 +55,7 @@ def of_numbers(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | 
     wanted = _option(named, "dtype") or functools.reduce(torch.promote_types, map(_dtype_of, leaves))
     if wanted not in (torch.int64, torch.float32, torch.float64) or not all(torch.can_cast(_dtype_of(leaf), wanted) for leaf in leaves):
         return None
-    return _stacked_on(tx, data, wanted, _option(named, "device"))
+    return torchops.moved(tx, _stacked(tx, data, wanted), _option(named, "device"))
 
 
 def _are_options(named: dict[str, VariableTracker]) -> bool:
@@ -97,13 +97,8 @@ def _dtype_of(leaf: Any) -> torch.dtype:
     return leaf.fake.dtype if isinstance(leaf, TensorVariable) else _NUMBERS.get(leaf.python_type()) or torch.get_default_dtype()
 
 
-def _stacked_on(tx: Any, tracker: Any, dtype: torch.dtype, device: Any) -> VariableTracker:
-    """``device``: None for the CPU, which is where torch writes the numbers in any case."""
-    made = _stacked(tx, tracker, dtype)
-    return made if device is None or torch.device(device) == _CPU else run_node(tx, "call_method", "to", [made, constant(device)], {})
-
-
 def _stacked(tx: Any, tracker: Any, dtype: torch.dtype) -> VariableTracker:
+    """On the CPU, which is where torch writes the numbers in any case."""
     like = {"dtype": constant(dtype), **({"device": constant(_CPU)} if tx.state.graph.watches_devices else {})}
     if isinstance(tracker, SymbolicVariable) and tracker.cls is not bool:
         return torchops.call_torch(tx, torch.tensor, [tracker], like)

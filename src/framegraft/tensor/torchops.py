@@ -363,7 +363,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
         if filled is not None:
             return filled
     if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and kwargs.keys() <= {"dtype", "device"} and type(args[0]) in AS_TENSOR:
-        return _moved(tx, AS_TENSOR[type(args[0])](tx, fn, args[0]), kwargs)
+        device, dtype = (need_constant(kwargs[name], f"a {name}") if name in kwargs else None for name in ("device", "dtype"))
+        return moved(tx, AS_TENSOR[type(args[0])](tx, fn, args[0]), device, dtype)
     if fn in (torch.tensor, torch.as_tensor) and len(args) == 1 and kwargs.keys() <= {"device"} and isinstance(args[0], ConstantVariable):
         dtype = _NUMPY_DTYPES.get(args[0].python_type().__name__) if args[0].python_type() in numpy.SCALARS else None
         if dtype is not None:
@@ -376,9 +377,8 @@ def call_torch(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
     return run_node(tx, "call_function", fn, args, kwargs)
 
 
-def _moved(tx: Any, made: VariableTracker, kwargs: dict) -> VariableTracker:
-    """A tensor of the CPU with the dtype and on the device that are asked for."""
-    device, dtype = (need_constant(kwargs[name], f"a {name}") if name in kwargs else None for name in ("device", "dtype"))
+def moved(tx: Any, made: VariableTracker, device: Any, dtype: torch.dtype | None = None) -> VariableTracker:
+    """A tensor of the CPU with the dtype and on the device that are asked for; None for those that it has."""
     asked = [constant(device)] if device is not None and torch.device(device).type != "cpu" else []
     asked += [constant(dtype)] if dtype is not None else []
     return run_node(tx, "call_method", "to", [made, *asked], {}) if asked else made
