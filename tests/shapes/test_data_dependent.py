@@ -337,3 +337,72 @@ def test_in_place_with_two_sizes_that_the_data_decides(backend):
             assert str(raised.value) == str(error)
         else:
             torch.testing.assert_close(compiled(x, *masks), expected, rtol=0, atol=0)
+
+
+def outcome(fn, *args):
+    try:
+        return fn(*args)
+    except RuntimeError as error:
+        return type(error)
+
+
+def checked_equal(x, n, m):
+    torch._check(n == 3)
+    return x + n
+
+
+def checked_each_other(x, n, m):
+    torch._check(n == m)
+    return x * n + torch.tensor([n, m]).sum()
+
+
+def squeezed(x, n, m):
+    made = torch.ones(n, m).squeeze(0)
+    return made * made.dim()
+
+
+TAKEN_FOR_GRANTED = [
+    checked_equal,
+    checked_each_other,
+    squeezed,
+    lambda x, n, m: torch.arange(n) + x,
+    lambda x, n, m: x.view(n, m).sum(0).view(-1, m) * n,
+    lambda x, n, m: x.expand(n),
+    lambda x, n, m: (torch.ones(n) + torch.ones(m)) * (torch.ones(n) + torch.ones(m)).shape[0],
+    lambda x, n, m: x @ torch.ones(n, m) * m,
+    lambda x, n, m: torch.stack([x, torch.ones(n)]) * m,
+    lambda x, n, m: torch.nn.functional.pad(x, (0, n)) + torch.ones(5),
+    lambda x, n, m: x[None].expand(n, 4) * n,
+    lambda x, n, m: [1, 2, 3, 4, 5, 6][(torch.ones(n) + x).numel()] * torch.ones(n),
+]
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("fn", TAKEN_FOR_GRANTED, ids=range(len(TAKEN_FOR_GRANTED)))
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_what_is_taken_for_granted_of_numbers_is_checked(backend, fn, fullgraph):
+    def f(x, n, m):
+        return fn(x, n.item(), m.item())
+
+    with framegraft.config.patch(capture_scalar_outputs=True):
+        for first in ((4, 1), (1, 1), (3, 3)):
+            compiled = framegraft.compile(f, backend=backend, fullgraph=fullgraph)
+            for n, m in (first, (3, 3), (1, 4), (4, 1), (1, 1), (0, 1), (2, 3), (-1, 4)):
+                args = torch.arange(4.0), torch.tensor(n), torch.tensor(m)
+                expected = outcome(f, *args)
+                try:
+                    got = outcome(compiled, *args)
+                except framegraft.exc.Unsupported:
+                    assert isinstance(expected, type)  # eager mode raises; the refusal says why there is no graph
+                    break
+                assert got is expected if isinstance(expected, type) else torch.equal(got, expected)
+            framegraft.reset()
+
+
+def test_strides_of_sizes_that_the_data_decides(captured):
+    def f(x, n):
+        rows = x.expand(n.item(), 5)
+        made = torch.ones(n.item(), 3).t().contiguous()
+        return rows.sum() * rows.stride(0), made.sum() * made.stride(0)
+
+    captured(f, with_numbers(4, 1, 2, 0))

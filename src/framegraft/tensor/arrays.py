@@ -38,6 +38,7 @@ from ..model.value import (
 from ..semantics import instances
 from ..semantics.wrapping import need_constant_deep
 from . import numpy, numpy_op, running, torchops
+from .raising import note_errors
 
 # Functions without an effect, whose results are new, and have shapes and dtypes that do not depend on values. Beside these: ufuncs.
 FUNCTIONS = (
@@ -289,7 +290,7 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
         scalar, *_, dtype = numpy_op.inferred(text, _describe(tx, spelling.tensors))
     except ValueError as error:
         raise GraphBreak("numpy_call", f"numpy.{name}(): {error}") from None
-    running.note_errors(tx.state, name, True)  # warnings may be errors
+    note_errors(tx.state, name, True)  # warnings may be errors
     made = running.run_node(tx, "call_function", numpy_op.operation(), [ListVariable(list(spelling.tensors)), constant(text)], {})
     assert isinstance(made, TensorVariable)
     return ArrayVariable(_dtype(dtype).type if scalar else _numpy().ndarray, made, fresh=not scalar)

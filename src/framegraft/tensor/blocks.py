@@ -28,8 +28,9 @@ from ..model.source import Source
 from ..model.value import ConstantVariable, LazyVariable, ObjectVariable, TensorVariable, TupleVariable, VariableTracker
 from .likeness import Held, Pairs, alike, as_is, is_operand, is_plain, parts_of, shown
 from .modes import Modes
+from .raising import caught_at
 from .recompute import Marks
-from .running import caught_at, run_node
+from .running import run_node
 from .twin import empty
 from .watching import New, Other, Recipe, View, gives_gradient
 from .wrappers import expose, is_wrapper

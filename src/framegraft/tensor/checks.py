@@ -13,25 +13,23 @@ import torch
 
 from ..errors import GraphBreak, UserRaise
 from ..interp.state import need_constant, realize, user_error
-from ..interp.unwind import may_handle
 from ..model.dispatch import TENSOR, handles
 from ..model.value import NONE, ConstantVariable, SymbolicVariable, TensorVariable, VariableTracker, constant
 from ..semantics import calls, operators, truth
 from ..semantics.functions import is_callable
 from ..semantics.wrapping import wrap_constant
 from . import symbolic
-from .running import note_errors, run_node
+from .raising import WORDS, can_check, count_on_rescue, run_check
+from .running import run_node
 
 _C: Any = torch  # its private functions have no stubs
-# Only with a text does torch keep the operation as one with an effect.
-_WORDS = "a condition of the program does not hold"
 _KERNELS_WORDS = "Expected Tensor with single nonzero value, but got zero"  # where it is given none
 
 
 def assume(tx: Any, value: VariableTracker, truth: bool) -> bool:
     """Whether ``bool(value)`` may be taken for ``truth``, which the graph checks from now on. False: nothing is done."""
     state = tx.state
-    if not state.rescue or state.pure or state.graph.body is not None:
+    if not can_check(state):
         return False
     if isinstance(value, SymbolicVariable):
         if not state.graph.symbols.is_unbacked(value.value):
@@ -41,11 +39,10 @@ def assume(tx: Any, value: VariableTracker, truth: bool) -> bool:
         wanted = value if truth else run_node(tx, "call_function", torch.logical_not, [value], {})
         if value.fake.device.type != "cpu":  # on an accelerator a failing check would take the device down with it
             wanted = run_node(tx, "call_method", "cpu", [wanted], {})
-        run_node(tx, "call_function", _C._assert_async, [wanted, constant(_WORDS)], {})
+        run_node(tx, "call_function", _C._assert_async, [wanted, constant(WORDS)], {})
     else:
         return False
-    state.rescued = True
-    state.caught |= any(map(may_handle, state.frames))  # what eager mode raises then may be of any class
+    count_on_rescue(state)
     return True
 
 
@@ -57,16 +54,7 @@ def _keep_number(tx: Any, value: SymbolicVariable, truth: bool) -> None:
         value = SymbolicVariable(value.value != 0, bool, None, (operator.ne, operator.ne, [value, constant(0)]))
     if not truth:
         value = SymbolicVariable(torch.sym_not(value.value), bool, None, (operator.not_, torch.sym_not, [value]))
-    symbolic.check(tx, value, lambda node: run_check(tx, node))
-
-
-def run_check(tx: Any, node: Any) -> None:
-    """The check stands in the graph, too: only the data can tell. If it fails, eager mode words the error.
-
-    Of ``torch._check`` nothing is left behind AOTAutograd, which takes for true what has been assumed here.
-    """
-    note_errors(tx.state, "_check", True)
-    tx.state.graph.node("call_function", torch.ops.aten._assert_scalar.default, (node, _WORDS), {})
+    symbolic.check(tx, value, lambda node: run_check(tx.state, node))
 
 
 def _checker(function: Any, error: type[Exception]) -> None:
@@ -79,7 +67,7 @@ def _checker(function: Any, error: type[Exception]) -> None:
         def fail() -> None:
             raise UserRaise(user_error(error, _message(tx, function, given.get("message", NONE))))
 
-        return symbolic.check(tx, given["cond"], lambda node: run_check(tx, node), fail)
+        return symbolic.check(tx, given["cond"], lambda node: run_check(tx.state, node), fail)
 
 
 def _message(tx: Any, function: Any, message: VariableTracker) -> str:
@@ -105,7 +93,7 @@ def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
     for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
         if bound is not NONE:
-            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx, node))
+            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx.state, node))
     return NONE
 
 

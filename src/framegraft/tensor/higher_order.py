@@ -11,6 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from ..model.value import VariableTracker
 from . import running
 from .fake import CaptureMode
+from .raising import note_errors
 
 
 def pair(node: torch.fx.Node) -> tuple[torch.fx.Node, Any]:
@@ -29,7 +30,7 @@ def call_operator(tx: Any, name: str, op: Any, bodies: Iterable, arguments: Call
             result = fake(*arguments(1, *bodies))
     except running.PROPAGATION_ERRORS as error:
         raise running.not_propagated(f"torch.{name}", error) from None
-    running.note_errors(tx.state, name, True)
+    note_errors(tx.state, name, True)
     tx.state.dirty += 1
     node = graph.node("call_function", op, arguments(0, *inner), {})
     node.meta["stack_trace"] = tx.state.stack_trace()

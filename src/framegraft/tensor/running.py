@@ -13,9 +13,8 @@ from typing import Any
 import torch
 from torch._dispatch.python import enable_python_dispatcher
 
-from ..errors import Covered, GraphBreak
+from ..errors import GraphBreak
 from ..interp.state import realize
-from ..interp.unwind import catches, entered_before
 from ..model.value import (
     MISSING,
     NONE,
@@ -34,7 +33,7 @@ from ..model.value import (
 from ..semantics import making, members
 from . import accelerators, indexing, kept, numpy, subclasses, symbolic, whole, wrappers
 from .fake import DATA_DEPENDENT, FakeTensor
-from .modes import note_modes
+from .raising import assume_kept, fills_by_mask, keep_assumed, may_raise, note_errors
 from .watching import New, Watch
 
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
@@ -154,7 +153,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     if "generator" in fake_kwargs and fake_kwargs["generator"] is not None:
         raise GraphBreak("random_call", "an explicit random generator")
     before: list[tuple[TensorVariable, tuple]] = []
-    raises = may_raise(name, unwrap.by_fake.values()) and not _fills_by_mask(name, args)
+    raises = may_raise(name, unwrap.by_fake.values()) and not fills_by_mask(name, args)
     caught = note_errors(state, name, raises)
     # A call that has sizes of symbols is no block: looking at them would guard them.
     blocks = state.blocks if state.blocks is not None and state.blocks.open and state.graph.symbols is None else None
@@ -188,6 +187,8 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     state.grew_at = state.steps
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
+        assume_kept(name, fake_args, fake_kwargs)
+        keep_assumed(state, name)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()
@@ -280,30 +281,6 @@ def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
     return run_node(tx, "call_function", target, [obj, rest or constant(...), *value], {})
 
 
-def note_errors(state: Any, name: str, raises: bool) -> int:
-    """Put down where an operation stands; ``raises``: it may raise or not, depending on the values in its tensors.
-
-    Gives how many frames deep the program would catch what it raises; 0: nowhere.
-    """
-    caught = caught_at(state)
-    state.graph.may_raise |= raises
-    state.caught |= caught > 0
-    if raises:
-        steady = note_modes(state) and _note_exits(state) and not state.exceptions  # the context of what it raises
-        state.rescued |= not steady or caught > 0 or bool(state.graph.leaving)
-        if not state.rescue and (caught or not steady):
-            raise Covered("untraceable_call", f"{name} may raise, inside a block that handles or undoes, or between two modes")
-    return caught
-
-
-def _note_exits(state: Any) -> bool:
-    """Put down which blocks a failing graph has to leave. False where an earlier operation that may raise is in other ones."""
-    exits = tuple(leave for frame in reversed(state.frames) for leave in entered_before(frame))
-    known = state.graph.leaving
-    state.graph.leaving = exits if known is None else known
-    return known is None or list(map(id, known)) == list(map(id, exits))
-
-
 def _number_like(graph: Any, name: str, alpha: torch.Tensor) -> Any:
     """What stands for the number that an operation reads from a tensor, ``x.add_(y, alpha=t)``: it decides nothing about the result."""
     spared = graph.refuses_numbers or graph.policy is not None and graph.policy.tensor_floats
@@ -324,51 +301,6 @@ def not_propagated(name: str, error: BaseException) -> GraphBreak:
     if symbolic.is_data_dependent(error):
         return GraphBreak("dynamic_output_shape", f"{name}: {symbolic.asked(error)}")
     return GraphBreak("fake_tensor_failure", f"{name}: {error}")
-
-
-# Operations that raise, or not, depending on the values in their tensors.
-_RAISING = frozenset(("getitem", "setitem", "__getitem__", "__setitem__", "gather", "scatter", "scatter_", "scatter_add",
-                      "scatter_add_", "index_select", "index_add", "index_add_", "index_copy", "index_copy_", "index_fill",
-                      "index_fill_", "index_put", "index_put_", "embedding", "embedding_bag", "take", "take_along_dim",
-                      "cross_entropy", "nll_loss", "one_hot", "bincount", "repeat_interleave", "multinomial", "bernoulli",
-                      "binary_cross_entropy", "floor_divide", "floordiv", "remainder", "mod", "inverse", "cholesky", "inv",
-                      "solve", "linalg_inv", "linalg_solve", "linalg_cholesky", "_assert_async", "normal", "searchsorted", "bucketize",
-                      "quantile", "nanquantile", "poisson", "put", "put_", "celu", "celu_", "mvlgamma", "mvlgamma_",
-                      "slice_scatter", "diagonal_scatter"))
-
-
-# Those that do for tensors of whole numbers, and those whose rules let pass what kernels refuse for a tensor without elements.
-_RAISING_OF_INTEGERS = frozenset(("fmod", "fmod_", "remainder_", "floor_divide_", "pow", "pow_", "__pow__", "__rpow__", "__ipow__", "ipow"))
-_RAISING_OF_NOTHING = frozenset(("max", "min", "sort", "argsort", "roll"))
-
-
-def may_raise(name: str, tensors: Iterable[TensorVariable]) -> bool:
-    """Whether an operation that its rule lets pass may raise when the graph runs."""
-    if name in _RAISING:
-        return True
-    if name in _RAISING_OF_INTEGERS:
-        return not any(t.fake.is_floating_point() or t.fake.is_complex() for t in tensors)
-    return name in _RAISING_OF_NOTHING and any(type(n) is int and n == 0 for t in tensors for n in t.fake.shape)
-
-
-def _fills_by_mask(name: str, args: list) -> bool:
-    """``x[mask] = number``, whatever the mask's values are. The fake operation looks neither at its shape nor at the number's dtype."""
-    if name not in ("setitem", "__setitem__") or len(args) != 3:
-        return False
-    filled, mask, value = args
-    if not isinstance(filled, TensorVariable) or not isinstance(mask, TensorVariable) or mask.fake.dtype is not torch.bool:
-        return False
-    sizes, known = tuple(mask.fake.shape), tuple(filled.fake.shape[: mask.fake.dim()])
-    if any(type(n) is not int for n in (*sizes, *known)) or sizes != known:
-        return False
-    if isinstance(value, ConstantVariable):
-        return type(value.value) in (bool, int, float)
-    return isinstance(value, TensorVariable) and not value.fake.dim() and value.fake.dtype is filled.fake.dtype
-
-
-def caught_at(state: Any) -> int:
-    """How many frames deep an exception would meet what may end it, a handler or an exit of a ``with``; 0: nowhere."""
-    return next((depth for depth in range(len(state.frames), 0, -1) if catches(state.frames[depth - 1])), 0)
 
 
 def metadata(fake: Any) -> tuple:

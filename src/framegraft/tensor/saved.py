@@ -17,7 +17,7 @@ from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, VariableTracker, constant
 from ..semantics import instances
 from .modes import guard_answer, hooks_disabled, set_hooks_disabled, switch
-from .running import note_errors
+from .raising import note_errors
 
 _autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
 

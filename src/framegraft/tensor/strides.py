@@ -17,6 +17,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from ..errors import GraphBreak
 from ..model.value import TensorVariable
+from . import symbolic
 
 # Their strides follow from those of what they look at, by the same code for fake and for real tensors. (Not so: reshape, flatten,
 # unflatten, where all other dimensions have one element.)
@@ -40,8 +41,10 @@ def tensor_of_strides(obj: TensorVariable, dims: list) -> torch.Tensor:
     dims: those of the dimensions that are asked for; none: all. GraphBreak where only eager mode's kernels could tell.
     """
     sizes = obj.fake.shape
-    asked = [sizes[d] for d in dims if type(d) is int and -len(sizes) <= d < len(sizes)] if dims and 0 not in sizes else sizes
-    if not _has_small(asked) or _follows(obj.node):
+    asked = sizes
+    if dims and not any(map(_may_be_empty, sizes)):
+        asked = [sizes[d] for d in dims if type(d) is int and -len(sizes) <= d < len(sizes)]
+    if not _has_small(asked) or all(type(size) is int for size in asked) and _follows(obj.node):
         return obj.fake
     try:
         with no_dispatch(), torch._C.DisableTorchFunction(), torch.no_grad():
@@ -54,7 +57,11 @@ def tensor_of_strides(obj: TensorVariable, dims: list) -> torch.Tensor:
 
 
 def _has_small(sizes: Any) -> bool:
-    return any(type(size) is int and size < 2 for size in sizes)
+    return any(size < 2 if type(size) is int else not symbolic.holds(size > 1) for size in sizes)
+
+
+def _may_be_empty(size: Any) -> bool:
+    return size == 0 if type(size) is int else not symbolic.holds(size > 0)
 
 
 def _follows(node: Any) -> bool:

@@ -232,9 +232,11 @@ def check(tx: Any, condition: VariableTracker, keep: Any, fail: Any = None) -> V
     fail: raises what the program raises where the condition is known not to hold.
     """
     if isinstance(condition, SymbolicVariable) and tx.state.graph.symbols.is_unbacked(condition.value):
-        node = tx.state.graph.symbols.node(condition)
+        symbols = tx.state.graph.symbols
+        node = symbols.node(condition)
+        known = symbols.assumed()
         torch._check(condition.value)
-        keep(node)
+        symbols.checked |= dict.fromkeys([c for c in symbols.assumed() if c not in known], keep(node))
     elif isinstance(condition, TensorVariable) or not (
             truth(condition) if isinstance(condition, SymbolicVariable) else isinstance(condition, ConstantVariable) and condition.value):
         if fail is not None and condition.python_type() is bool:
@@ -259,6 +261,11 @@ def raw_expression(value: Any) -> Any:
     """
     expr = value.node.expr
     return expr if expr.is_number else value.node._expr
+
+
+def holds(condition: Any) -> bool:
+    """Whether a condition on symbols holds whatever the data is. Nothing is guarded."""
+    return sys.modules["torch.fx.experimental.symbolic_shapes"].statically_known_true(condition)
 
 
 def is_data_dependent(error: BaseException) -> bool:

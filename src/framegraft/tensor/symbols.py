@@ -123,6 +123,7 @@ class Symbols:
         self.finite: dict[sympy.Symbol, str] = {}  # floats that have been compared -> the user's line
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
         self.whole: set = set()  # floats that the data decides, and for which the graph checks that they have an int
+        self.checked: dict[Any, Any] = {}  # condition that only the data can tell -> the node that checks it
         self._causes: dict[Any, str] = {}
         self._where = where
 
@@ -300,7 +301,8 @@ class Symbols:
             symbols = {s: torch.fx.Proxy(self.expression(s), tracer) for s in expr.free_symbols}
             made = sympy_interp(OptimizedPythonReferenceAnalysis, symbols, expr).node
             self.made.extend(n for n in self.graph.root.nodes if n not in before and n.op == "call_function")
-            made.meta["example_value"] = self.env.create_symintnode(expr, hint=None)
+            is_number = isinstance(expr, sympy.Expr)
+            made.meta["example_value"] = self.env.create_symintnode(expr, hint=None) if is_number else self.env.create_symboolnode(expr)
         self.nodes[expr] = made
         return made
 
@@ -419,13 +421,30 @@ class Symbols:
     def is_unbacked(self, value: Any) -> bool:
         return any(s not in self.slots for s in free_unbacked_symbols(value))
 
+    def assumed(self) -> list[Any]:
+        """The conditions on numbers that the data decides which torch takes for granted, and that the graph does not check."""
+        known = self.env.deferred_runtime_asserts.values()
+        return [a.expr for asserts in known for a in asserts
+                if not _is_there(self.checked.get(a.expr)) and all(map(self._is_bound, a.expr.free_symbols))]
+
+    def allows_size(self, condition: Any) -> bool:
+        """Whether a condition only says that a number may be a size."""
+        return isinstance(condition, sympy.Le) and condition.lhs == 0 and condition.rhs.is_Symbol
+
+    def _is_bound(self, symbol: Any) -> bool:
+        """Whether a node can have the value of a symbol: of what an operation gives there is none before the operation."""
+        return symbol in self.slots or symbol in self.unbacked or symbol in self.derived or _is_there(self.nodes.get(symbol))
+
     def write_out_fixed(self) -> None:
-        """Integers that turned out to be fixed stand in the graph as themselves: of a SymInt, ``torch.tensor([n])`` takes 32 bits."""
+        """Integers that turned out to be fixed stand in the graph as themselves: of a SymInt, ``torch.tensor([n])`` takes 32 bits.
+
+        Not those that the data decides: what fixed them is an operation, or a check, that has to see them.
+        """
         known = hints(self.env)
         for node in self.graph.root.nodes:
             value = node.meta.get("example_value")
-            if type(value) is torch.SymInt and node.users and raw_expression(value).free_symbols <= known.keys():
-                expr = self.env.replace(raw_expression(value))
+            if type(value) is torch.SymInt and node.users and value.node._expr.free_symbols <= known.keys():
+                expr = self.env.replace(value.node._expr)
                 if expr.is_number:
                     for user in list(node.users):
                         user.args, user.kwargs = torch.fx.map_arg((user.args, user.kwargs), lambda n: int(expr) if n is node else n)

@@ -39,7 +39,8 @@ from . import devices, flattened, indexing, leaves, numpy, special, subclasses, 
 from .fake import FakeTensor
 from .modes import guard_answer
 from .policy import INT64
-from .running import note_errors, read, run_node
+from .raising import note_errors
+from .running import read, run_node
 from .strides import tensor_of_strides
 
 _C: Any = torch._C  # its stubs lack the private modules

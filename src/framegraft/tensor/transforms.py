@@ -24,6 +24,7 @@ from ..polyfills import transforms as polyfills
 from ..semantics import calls
 from ..semantics.wrapping import need_constant_deep, wrap_pinned
 from . import running, subgraphs
+from .raising import note_errors
 
 func: Any = torch.func
 
@@ -85,7 +86,7 @@ def apply(tx: Any, name: str, make: Callable, fn: VariableTracker, given: Any, t
     outputs, shape = pytree.tree_flatten(result)
     if any(isinstance(o, VariableTracker) for o in outputs):
         raise GraphBreak("untraceable_call", f"{name} of a function that returns something other than tensors and constants")
-    running.note_errors(tx.state, name, True)
+    note_errors(tx.state, name, True)
     modules = [traced.module() for traced in found]
     if told is not None:
         told += [(m.code, [traced.lifted, [n.target for n in m.graph.nodes]], any(True for _ in m.children()))
