@@ -207,3 +207,15 @@ def test_a_size_switches_the_grad_mode():
             return x * 2
 
     assert run(f, [(torch.randn(n, requires_grad=True),) for n in (3, 4, 5, 9, 3)]) == [1, 2, 3, 3, 3]
+
+
+def test_counting_from_numbers():
+    def f(x, *numbers):
+        for index, number in enumerate(itertools.count(*numbers)):
+            if index > x.shape[0]:
+                return x, number
+            x = x + number
+
+    for dynamic in (None, True):
+        framegraft.reset()
+        run(f, [(torch.ones(3), *numbers) for numbers in ((), (10,), (5, -1), (7, -2), (7, 3), (2**62, 5), (1.5, 2))], dynamic=dynamic)

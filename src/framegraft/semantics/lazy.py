@@ -17,6 +17,7 @@ from ..model.value import (
     GeneratorVariable,
     ListVariable,
     ObjectVariable,
+    SymbolicVariable,
     TupleVariable,
     VariableTracker,
     constant,
@@ -153,7 +154,8 @@ def make_repeat(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker
 def make_count(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     _refuse(cls, args, kwargs, (0, 1, 2), ("start", "step"))
     both = [*args, *[kwargs.get(n, constant(i)) for i, n in enumerate(("start", "step"))][len(args):]]
-    if not all(isinstance(a, ConstantVariable) and type(a.value) in (int, float) for a in both):
+    if not all(isinstance(a, ConstantVariable) and type(a.value) in (int, float) or isinstance(a, SymbolicVariable) and a.cls is int
+               for a in both):
         raise GraphBreak("unsupported_iterator", "itertools.count() of something other than numbers")
     return make(tx, cls, bodies.count, both, both)
 

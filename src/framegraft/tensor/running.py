@@ -273,7 +273,10 @@ def _selected(tx: Any, target: Any, args: list) -> VariableTracker | None:
     first, picked, rest = found
     if first is not None:
         obj = run_node(tx, "call_function", operator.getitem, [obj, first], {})
+    symbols = tx.state.graph.symbols
     for dim, index in picked:
+        if symbols is not None and (symbols.is_unbacked(index.value) or symbols.is_unbacked(obj.fake.shape[dim])):
+            note_errors(tx.state, "getitem", True)  # whose words for an index that is out of range are not those of select()
         index = indexing.from_start(tx, index, obj.fake.shape[dim])
         obj = run_node(tx, "call_function", torch.select, [obj, constant(dim), index], {})
     if rest is None and not value:
