@@ -115,6 +115,25 @@ def recorded(x):
     return y + len(found)
 
 
+def recorded_none(x):
+    warnings.warn("before")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y = x * 2
+        assert not found
+    found.append(1)
+    return y + len(found), found
+
+
+def recorded_of_an_operation(x):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        y = x.reshape(1, 2, -1).T * 2
+    return y + len(found)
+
+
 def looked_at(x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -138,7 +157,7 @@ def chosen(x):
         return x + 1
 
 
-ONE_GRAPH = [ignored, nested, of_a_class, in_callees, left_by_an_exception, told_again, told_once]
+ONE_GRAPH = [ignored, nested, of_a_class, in_callees, left_by_an_exception, told_again, told_once, recorded_none]
 ONE_GRAPH += [chosen] if sys.version_info >= (3, 11) else []
 
 
@@ -170,7 +189,7 @@ def warning_always():
 
 
 @pytest.mark.parametrize("action", ["always", "default", "ignore", "once"])
-@pytest.mark.parametrize("fn", [*ONE_GRAPH, of_an_operation, broken, recorded, looked_at, errors])
+@pytest.mark.parametrize("fn", [*ONE_GRAPH, of_an_operation, broken, recorded, recorded_of_an_operation, looked_at, errors])
 def test_as_in_eager_mode(fn, action):
     counter = framegraft.testing.CompileCounter()
     globals().get("__warningregistry__", {}).clear()

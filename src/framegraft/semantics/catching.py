@@ -13,7 +13,7 @@ from typing import Any
 
 from ..errors import GraphBreak
 from ..model.dispatch import constructs, handles, specialised
-from ..model.value import MISSING, NONE, ConstantVariable, ObjectVariable, VariableTracker
+from ..model.value import MISSING, NONE, ConstantVariable, ListVariable, ObjectVariable, VariableTracker
 from . import warned
 
 _ACTIONS = ("ignore", "always", "default", "module", "once")  # not "error": what warns in the graph would have to raise
@@ -36,6 +36,10 @@ class CatchingVariable(ObjectVariable):
         self.edits: list[warned.Edit] = []
         self.outer: list[tuple] | None = None
 
+    @property
+    def records(self) -> bool:
+        return bool(self.given.get("record"))
+
 
 def told_inside(steps: tuple, given: dict[str, Any]) -> None:
     """Called by transformed code."""
@@ -48,8 +52,8 @@ def told_inside(steps: tuple, given: dict[str, Any]) -> None:
 def make(tx: Any, cls: Any, args: list, kwargs: dict) -> VariableTracker:
     given = _constants(cls, [], kwargs)
     given = {name: value for name, value in given.items() if (name, value) not in (("record", False), ("module", None))}
-    if args or given.keys() - set(_PLACES[cls]):
-        raise GraphBreak("untraceable_call", "warnings.catch_warnings that records, or of another module")
+    if args or given.keys() - {"record", *_PLACES[cls]}:
+        raise GraphBreak("untraceable_call", "warnings.catch_warnings of another module")
     return CatchingVariable(given)
 
 
@@ -64,8 +68,8 @@ def enter(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     obj.outer, state.warned = state.warned, []
     state.catching.append(obj)
     if obj.given.get("action") is not None:
-        obj.edits.append(_edit(warnings.simplefilter, obj.given))
-    return NONE
+        obj.edits.append(_edit(warnings.simplefilter, {k: v for k, v in obj.given.items() if k != "record"}))
+    return ListVariable([]) if obj.records else NONE  # what would be recorded breaks the graph
 
 
 @handles(warnings.catch_warnings.__exit__)

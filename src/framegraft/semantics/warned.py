@@ -105,6 +105,8 @@ def warn(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     category = _category(given.get("category", NONE))
     level = core.need_constant(given["stacklevel"], "stacklevel") if "stacklevel" in given else 1
     state = tx.state
+    if any(block.records for block in state.catching):
+        raise GraphBreak("unsupported_context", "a warning, inside of warnings.catch_warnings(record=True)")
     told = _IsOnlyTold(category, tuple(edit for block in state.catching for edit in block.edits))
     frames = state.frames[-max(level, 1) :] if type(level) is int else []
     if len(frames) < max(level, 1) or any(f.code.co_filename.startswith(_POLYFILLS) for f in frames) or not told(None):
