@@ -179,7 +179,7 @@ def call_backend(compiler: Compiler, gm: Any, example_inputs: list[Any]) -> Call
         BackendCompilerFailed: the compiler raised (its error is ``__cause__``) or returned no callable.
     """
     try:
-        with _own_numbers():
+        with _own_numbers(), _surroundings(compiler, gm, example_inputs):
             compiled = compiler(gm) if _takes_graph_only(compiler) else compiler(gm, example_inputs)
     except BackendCompilerFailed:
         raise
@@ -192,6 +192,18 @@ def call_backend(compiler: Compiler, gm: Any, example_inputs: list[Any]) -> Call
             hint="A compiler returns a callable of the graph's inputs, for example gm.forward.",
         )
     return compiled
+
+
+SURROUNDINGS: list[Callable[[Any, list[Any]], Any]] = []  # of compilers that are not ours; set by tracing
+
+
+def _surroundings(compiler: Compiler, gm: Any, example_inputs: list[Any]) -> Any:
+    """Ours make their own."""
+    ours = str(getattr(compiler, "__module__", "")).startswith(f"{_ROOT}.")
+    return SURROUNDINGS[0](gm, example_inputs) if SURROUNDINGS and not ours else contextlib.nullcontext()
+
+
+_ROOT = __name__.partition(".")[0]
 
 
 @contextlib.contextmanager

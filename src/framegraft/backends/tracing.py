@@ -17,6 +17,7 @@ from torch.fx import Graph, GraphModule
 
 from ..tensor.fake import forget_tensors, left_its_base, to_fake
 from ..tensor.wrappers import is_wrapper, plain_parts, twin
+from .registry import SURROUNDINGS
 
 
 def fake_mode_of(gm: GraphModule) -> FakeTensorMode | None:
@@ -132,6 +133,25 @@ def symbolic_inputs(gm: GraphModule, example_inputs: Sequence[Any]) -> list[Any]
                 value.item_memo = node.meta["carries"]
         made.append(value)
     return made
+
+
+@contextmanager
+def _shapes_known(gm: GraphModule, example_inputs: Sequence[Any]) -> Iterator[None]:
+    """Torch's compilers, where a compiler of the user's hands the graph on to one, find the graph's symbols for the real inputs.
+
+    Left to themselves they would take the sizes of these for constants.
+    """
+    placeholders = gm.graph.find_nodes(op="placeholder")
+    if not any("extents" in n.meta or isinstance(n.meta.get("example_value"), torch.SymInt) for n in placeholders):
+        yield
+        return
+    with backend_context(gm):
+        twins = symbolic_inputs(gm, example_inputs)  # the mode remembers whose they are, as long as they live
+        yield
+        del twins
+
+
+SURROUNDINGS.append(_shapes_known)
 
 
 def _has_gradient(value: torch.Tensor) -> bool:
