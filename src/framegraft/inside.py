@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch.autograd import graph as autograd_graph
-from torch.fx import traceback
+from torch.fx import _symbolic_trace, traceback
 from torch.fx.graph_module import GraphModule, _WrappedCall
 from torch.utils.hooks import RemovableHandle
 
@@ -71,6 +71,8 @@ skip.TRACED.update(vars(torch)[name].__code__ for name in (
     "get_float32_matmul_precision") if name in vars(torch))  # not every torch has all of these
 skip.TRACED.update(vars(torch.cuda.device)[name].__code__ for name in ("__init__", "__enter__", "__exit__"))
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
+skip.TRACED.update(fn.__code__ for fn in (_symbolic_trace.is_fx_tracing, _symbolic_trace.is_fx_symbolic_tracing,
+                                          vars(torch.jit)["_unwrap_optional"], torch.jit.script_if_tracing(_as_it_is)))
 skip.TRACED.update(vars(RemovableHandle)[name].__code__ for name in ("remove", "__enter__", "__exit__"))
 if hasattr(traceback, "annotate_fn"):
     skip.TRACED.update(c for d in traceback.annotate_fn.__code__.co_consts if isinstance(d, types.CodeType)

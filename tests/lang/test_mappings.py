@@ -168,3 +168,44 @@ def test_initialisers_of_subclasses(x):
     made = Listing({"a": [1]}, b=[2])
     made["c"].append(x + 1)
     return made, dict(made)
+
+
+class Marking(dict):
+    def __setitem__(self, key, value):
+        super().__setitem__(key, (value, "set"))
+
+
+class Begun(collections.defaultdict):
+    def __init__(self):
+        super().__init__(list)
+        self["first"] = [0]
+
+
+class Elsewhere(dict):
+    def __new__(cls):
+        return {"made": "elsewhere"}
+
+
+class Telling:
+    def __init__(self, log):
+        self.log = log
+
+    def __iter__(self):
+        for key in "ab":
+            self.log.append(key)
+            yield key
+
+
+@differential(lambda: (torch.ones(2), []), graphs=1)
+def test_made_from_keys(x, log):
+    made = [
+        collections.defaultdict.fromkeys("ab", x),
+        collections.OrderedDict.fromkeys("ba"),
+        Marking.fromkeys("ab", x),
+        Ordered.fromkeys("ab"),
+        Begun.fromkeys(Telling(log), 1),
+        Elsewhere.fromkeys("ab", 1),
+        dict.fromkeys(Telling(log)),
+    ]
+    made[4]["new"].append(x + 1)
+    return [(type(m), m) for m in made], made[0].default_factory, made[4].default_factory

@@ -297,3 +297,30 @@ def test_symbolic_mathematics(x, n):
 def test_class_methods_of_numbers_and_texts(x):
     return (x + 1, bool.from_bytes(b"a", "big"), int.from_bytes(b"\xff", byteorder="big", signed=True), float.fromhex("0x1p3"),
             bytes.fromhex("ff"), str.maketrans("a", "b"))
+
+
+@differential(graphs=1)
+def test_what_a_partial_has(x):
+    p = functools.partial(torch.add, other=x)
+    has = [hasattr(p, name) for name in ("func", "args", "__dict__", "__doc__", "__module__", "__reduce__", "__lt__", "__name__", "other")]
+    return p(x), has, p.__doc__, p.__module__, p.__getattribute__("func"), hasattr(PART, "__dict__"), hasattr(PART, "other")
+
+
+PART = functools.partial(torch.add, alpha=2)
+
+
+@differential(graphs=1)
+def test_length_hints(x):
+    hint = operator.length_hint
+    return x + hint([x]), hint((1, 2)), hint({1: 2}), hint({1}), hint(range(4)), hint("abc"), hint(5, 3), hint(5)
+
+
+class Hooked:
+    @classmethod
+    def __subclasshook__(cls, other):
+        return super().__subclasshook__(other)
+
+
+@differential(graphs=1)
+def test_hook_of_subclasses(x):
+    return x + 1, Hooked.__subclasshook__(int), Hooked().__subclasshook__(int)

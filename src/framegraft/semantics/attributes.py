@@ -155,11 +155,7 @@ def _partial_attr(obj: Any, name: str) -> VariableTracker:
         return TupleVariable(list(obj.args))
     if name == "keywords":
         return DictVariable({k: (constant(k), v) for k, v in obj.kwargs.items()})
-    if name == "__call__":
-        return BuiltinMethodVariable(name, obj)
-    if not lookup.defines(functools.partial, name):
-        raise lookup.attribute_error(obj, name)
-    raise GraphBreak("unsupported_attribute", f"{obj.python_type().__name__}.{name}")
+    return _builtin_attr(obj, name)
 
 
 def _constant_attr(tx: Any, obj: ConstantVariable, name: str) -> VariableTracker:

@@ -238,6 +238,8 @@ def _builtin_function(tx: Any, value: Any, args: Args, kwargs: Kwargs) -> Variab
     known = CLASS_METHODS.get((owner, value.__name__)) if isinstance(owner, type) else None
     if known is not None:
         return known(tx, args, kwargs)
+    if isinstance(owner, type) and issubclass(owner, dict) and value.__name__ == "fromkeys":
+        return call_method(tx, wrap_pinned(tx, owner), "fromkeys", args, kwargs)
     if owner in (str, bytes, int, float, bool) and all(type(a) is ConstantVariable for a in (*args, *kwargs.values())):
         if (VariableTracker, value.__name__) in METHODS:
             return call_method(tx, wrap_constant(owner), value.__name__, args, kwargs)

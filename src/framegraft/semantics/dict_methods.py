@@ -246,23 +246,15 @@ def dict_copy(tx: Any, obj: DictVariable, args: list, kwargs: dict) -> VariableT
     return DictVariable(dict(hashed.complete(tx, obj)))
 
 
-def dict_fromkeys(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    made = DictVariable({})
-    for key in iteration.drawn(tx, args[0]):
-        hashed.dict_set(tx, made, realize(key, tx.state), args[1] if len(args) > 1 else NONE)
-    return made
-
-
-calls.CLASS_METHODS[dict, "fromkeys"] = dict_fromkeys
-
-
 @method(VariableTracker, "fromkeys")
 def class_fromkeys(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
-    if not is_class(obj) or obj.value not in (dict, collections.OrderedDict):  # type: ignore[attr-defined]
-        raise GraphBreak("unsupported_builtin_method", "fromkeys() of a subclass of dict")
-    made = dict_fromkeys(tx, [*args, *kwargs.values()], {})
-    if obj.value is dict:  # type: ignore[attr-defined]
-        return made
-    ordered = ObjectVariable(MISSING, collections.OrderedDict)
-    ordered.payload = made
-    return ordered
+    """_PyDict_FromKeys: what the class gives without arguments, filled item by item."""
+    if not is_class(obj):
+        raise GraphBreak("unsupported_builtin_method", "fromkeys() of an instance")
+    if kwargs:
+        raise GraphBreak("unsupported_builtin_method", "fromkeys() with keyword arguments")
+    value = args[1] if len(args) > 1 else NONE
+    made = realize(calls.call(tx, obj, [], {}), tx.state)
+    for key in iteration.drawn(tx, args[0]):
+        containers.set_item(tx, made, realize(key, tx.state), value)
+    return made

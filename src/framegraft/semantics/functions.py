@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import sys
@@ -17,6 +18,8 @@ from ..model.value import (
     MISSING,
     NONE,
     ConstantVariable,
+    DequeVariable,
+    DictVariable,
     ListVariable,
     ObjectVariable,
     SetVariable,
@@ -44,8 +47,11 @@ def handle_getattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
 
 @handles(hasattr)
 def handle_hasattr(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    name = core.attribute_name(args[1])
+    if args[0].python_type() is functools.partial and lookup.defines(functools.partial, name):
+        return constant(True)  # asking for __dict__ would make one
     try:
-        attributes.get_attr(tx, args[0], core.attribute_name(args[1]))
+        attributes.get_attr(tx, args[0], name)
     except UserRaise as raised:
         if issubclass(raised.value.python_type(), AttributeError):
             return constant(False)
@@ -76,6 +82,17 @@ def is_callable(tx: Any, obj: VariableTracker) -> bool:
 
 @handles(len)
 def handle_len(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    return truth.length(tx, args[0])
+
+
+@handles(operator.length_hint)
+def handle_length_hint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    if all(type(a) is ConstantVariable for a in args):
+        return folding.fold(operator.length_hint, args)
+    if not isinstance(args[0], (ListVariable, TupleVariable, SetVariable, DictVariable, DequeVariable)):
+        raise GraphBreak("unsupported_iterator", f"length_hint() of a {args[0].python_type().__name__}")
+    if len(args) > 1 and args[1].python_type() is not int:
+        raise GraphBreak("raised_exception", "length_hint() with something other than an int")
     return truth.length(tx, args[0])
 
 

@@ -55,9 +55,14 @@ def object_init(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> Vari
     return NONE
 
 
-@method(VariableTracker, "__init_subclass__", "__subclasshook__")
-def object_hook(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
+@method(VariableTracker, "__init_subclass__")
+def object_init_subclass(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
     return NONE
+
+
+@method(VariableTracker, "__subclasshook__")
+def object_subclasshook(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> VariableTracker:
+    return constant(NotImplemented)
 
 
 @method(VariableTracker, "__setattr__")

@@ -137,7 +137,7 @@ def _state_query(*functions: Any) -> None:
 
 _state_query(torch.is_grad_enabled, torch.is_inference_mode_enabled, torch.get_default_dtype, torch.is_autocast_enabled,
              torch.is_autocast_cpu_enabled, torch.are_deterministic_algorithms_enabled, torch.is_autocast_cache_enabled,
-             torch.get_autocast_cpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
+             torch.get_autocast_cpu_dtype, torch.get_autocast_gpu_dtype, torch.is_deterministic_algorithms_warn_only_enabled,
              torch.amp.is_autocast_available, torch.cuda.is_available,
              torch.promote_types, torch.can_cast,
              # of the machine, and of how torch was built
@@ -168,6 +168,16 @@ if torch.distributed.is_available():
     for _asked in (torch.distributed.is_initialized, torch.distributed.is_torchelastic_launched, torch.distributed.get_rank,
                    torch.distributed.get_world_size):
         _asked_anew(_asked)
+
+
+@handles(torch._C._are_functorch_transforms_active)
+def transforms_active(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """Of the frame; what a transform of its own calls is traced before it runs."""
+    if args or kwargs or tx.state.graph.body is not None:
+        raise GraphBreak("untraceable_call", "_are_functorch_transforms_active() inside of a function given to torch")
+    value = torch._C._are_functorch_transforms_active()
+    guard_answer(tx, torch._C._are_functorch_transforms_active, value)
+    return constant(value)
 
 
 @handles(torch.get_autocast_dtype)

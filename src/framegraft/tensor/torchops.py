@@ -610,25 +610,26 @@ def is_storage(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return constant(args[0].python_type() in torch._storage_classes)
 
 
-def _asked(tx: Any, args: list, name: str) -> VariableTracker:
-    if len(args) != 1 or not isinstance(args[0], TensorVariable):
+def _asked(tx: Any, args: list, kwargs: dict, name: str) -> VariableTracker:
+    given = [*args, *kwargs.values()]
+    if len(given) != 1 or kwargs.keys() - {"input"} or not isinstance(given[0], TensorVariable):
         raise GraphBreak("untraceable_call", f"{name}() of other than one tensor")
-    return call_tensor_method(tx, args[0], name, [], {})
+    return call_tensor_method(tx, given[0], name, [], {})
 
 
 @handles(torch.is_floating_point)
 def is_floating_point(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return _asked(tx, args, "is_floating_point")
+    return _asked(tx, args, kwargs, "is_floating_point")
 
 
 @handles(torch.is_complex)
 def is_complex(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return _asked(tx, args, "is_complex")
+    return _asked(tx, args, kwargs, "is_complex")
 
 
 @handles(torch.numel)
 def numel(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    return _asked(tx, args, "numel")
+    return _asked(tx, args, kwargs, "numel")
 
 
 def _load(obj: Any, name: str) -> None:
