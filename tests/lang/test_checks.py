@@ -234,3 +234,37 @@ def test_kinds_of_properties(x):
     owner = Owner()
     owner.value = x
     return owner.twice, isinstance(Owner.__dict__["twice"], Named)
+
+
+def said_to_be_two(x, n):
+    k = n.item()
+    torch._check(k == 2)
+    return x + k
+
+
+def said_to_be_the_size(x, n):
+    k = n.item()
+    torch._check(k == x.shape[0])
+    return x + k
+
+
+def said_of_a_sum(x, n):
+    k = n.item() + 1
+    torch._check(k * 2 == 6)
+    return x + k, torch.tensor([k, 1])
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("program", [said_to_be_two, said_to_be_the_size, said_of_a_sum])
+def test_numbers_that_are_not_what_is_said_of_them(program, backend, dynamic):
+    x, told = torch.ones(2), []
+    compiled = framegraft.compile(program, backend=backend, dynamic=dynamic)
+    with framegraft.config.patch(capture_scalar_outputs=True):
+        for fn in (program, compiled):
+            for n in (1, 2, 3, 2):
+                try:
+                    told.append(str(fn(x, torch.tensor(n))))
+                except RuntimeError as error:
+                    told.append(type(error))
+    assert told[:4] == told[4:] and told.count(RuntimeError) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..interp.unwind import catches, entered_before, may_handle
 from ..model.value import ConstantVariable, TensorVariable
 from .modes import note_modes
 
+_C: Any = torch  # its private functions have no stubs
 # Only with a text does torch keep the operation as one with an effect.
 WORDS = "a condition of the program does not hold"
 
@@ -46,7 +48,29 @@ def run_check(state: Any, node: Any) -> Any:
     Of ``torch._check`` nothing is left behind AOTAutograd, which takes for true what has been assumed here.
     """
     note_errors(state, "_check", True)
+    _check_tensor(state, node)
     return state.graph.node("call_function", torch.ops.aten._assert_scalar.default, (node, WORDS), {})
+
+
+def _check_tensor(state: Any, node: Any) -> None:
+    """A number that was read of a tensor and is said to be the same as another symbol: compilers come to have one symbol for both, and
+    fold what compares them. They know nothing of the values in tensors.
+    """
+    if getattr(node, "target", None) is not operator.eq or not all(isinstance(part, torch.fx.Node) for part in node.args):
+        return
+    graph = state.graph
+    for read, other in (node.args, node.args[::-1]):
+        if read.target == "item" and type(other.meta.get("example_value")) is torch.SymInt:
+            tensor = read.args[0]
+            with graph.propagating():
+                known = torch.eq(tensor.meta["example_value"], other.meta["example_value"])
+            same = graph.node("call_function", torch.eq, (tensor, other), {})
+            same.meta["example_value"] = known
+            if known.device.type != "cpu":
+                same = graph.node("call_method", "cpu", (same,), {})
+                same.meta["example_value"] = known.cpu()
+            graph.node("call_function", _C._assert_async, (same, WORDS), {})
+            return
 
 
 def keep_assumed(state: Any, name: str) -> None:
