@@ -171,7 +171,9 @@ def f(x):
 import random
 
 def f(x):
-    return x * random.uniform(0.5, 1.5)
+    scales = [0.5, 1.0, 1.5]
+    random.shuffle(scales)
+    return x * scales[0]
 """,
     ),
     Reason(

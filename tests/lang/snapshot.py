@@ -8,6 +8,7 @@ import collections
 import copy
 import enum
 import itertools
+import random
 import types
 from typing import Any
 
@@ -191,7 +192,7 @@ class Snapshot:
 
 
 def global_state() -> tuple:
-    """Process-wide state of torch that no program may leave changed unseen."""
+    """Process-wide state of torch, and of Python's generator, that no program may leave changed unseen."""
     return (
         ("grad", torch.is_grad_enabled()),
         ("inference", torch.is_inference_mode_enabled()),
@@ -199,6 +200,7 @@ def global_state() -> tuple:
         ("deterministic", torch.are_deterministic_algorithms_enabled()),
         ("autocast", (torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))),
         ("random", hash(torch.get_rng_state().numpy().tobytes())),
+        ("random of Python's", hash(random.getstate())),
         *((("random there", hash(torch.cuda.get_rng_state().numpy().tobytes())),) if torch.cuda.is_initialized() else ()),
     )
 

@@ -77,8 +77,8 @@ class Segment:
     def finish_return(self, value: VariableTracker) -> None:
         quick = self._state([value], {}, fx.collect(self.state))
         self.forwards = quick and self.cg.out[-1].op == "UNPACK_SEQUENCE" and self.cg.out[-1].arg == 1
-        if self.runs_anew and self.state.graph.mode.random or self.state.graph.leaving:
-            self.forwards = False  # it keeps the generator's state, too, or has blocks to leave
+        if self.runs_anew and self.state.graph.mode.random or self.state.graph.leaving or self.state.draws:
+            self.forwards = False  # it keeps the generator's state, too, or has blocks to leave, or draws random numbers itself
         if self.is_held(self.root):
             self.forwards = False
             bound = lifetimes.slots(self.cg.out, self.state.parameters)
@@ -157,6 +157,7 @@ class Segment:
             raise Unreconstructible("a view whose base was written to with a gradient since")
         if any(isinstance(t, TensorVariable) and state.graph.is_of_rebound(t.fake) for t in outputs):
             raise Unreconstructible("a view of a tensor whose data was set before")
+        self._draw()
         if state.graph.call_count or outputs:
             if self._quick(outputs, stack, changed, effects):
                 return True
@@ -255,6 +256,24 @@ class Segment:
                 cg.load(item)
             index += 1
 
+    def _draw(self) -> None:
+        """The random numbers that the program has drawn."""
+        state, cg = self.state, self.cg
+        if state.draws and self._may_fail():
+            cg.load_object(rescue.generators)
+            cg.load_many([draw.generator for draw in state.draws])
+            cg.call(len(state.draws))
+            cg.op("STORE_FAST", "__generators")
+        for draw in state.draws:
+            cg.load_object(draw.method)
+            cg.load_many([draw.generator, *draw.args, *draw.kwargs.values()])
+            cg.op("CALL", (1 + len(draw.args), tuple(draw.kwargs)))
+            cg.op("STORE_FAST", draw.name)
+
+    def _may_fail(self) -> bool:
+        state = self.state
+        return bool(state.graph.may_raise or state.caught or state.graph.switches or state.released)
+
     def _call_graph(self, outputs: list[Any]) -> None:
         cg, graph = self.cg, self.state.graph
         self.module = graph.finish(outputs)
@@ -284,7 +303,7 @@ class Segment:
         are once the frame has left its ``with`` blocks; of those that were entered before a break the exits are called.
         """
         state, cg, root = self.state, self.cg, self.root
-        if self.graph_call is None or not (state.graph.may_raise or state.caught or state.graph.switches or state.released):
+        if self.graph_call is None or not self._may_fail():
             return
         mark = len(cg.out)
         cg.op("STORE_FAST", "__failure")
@@ -311,6 +330,11 @@ class Segment:
             cg.call(2 + len(leaving))
             cg.op("RETURN_VALUE")
             return
+        if state.draws:
+            cg.load_object(rescue.put_back)
+            cg.op("LOAD_FAST", "__generators")
+            cg.call(1)
+            cg.op("POP_TOP")
         random = state.graph.mode.random
         cg.load_object(rescue.run_eager_with if random else rescue.run_eager)
         if random:
@@ -381,7 +405,7 @@ def _graph_values(uses: list[VariableTracker], symbols: Any) -> tuple[list[Any],
                 stack.extend(reversed(children(tracker)))
             continue
         if isinstance(tracker, SymbolicVariable):
-            if tracker.source is None and symbols.is_unbacked(tracker.value):
+            if tracker.source is None and symbols.is_of_graph(tracker.value):
                 outputs.append(tracker)
             continue
         if tracker.source is not None and not isinstance(tracker, (LazyVariable, fx.Owner)):

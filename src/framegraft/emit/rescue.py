@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 import types
 from typing import Any
 
@@ -84,10 +85,20 @@ def run_eager(failure: BaseException, plan: Plan, closure: tuple, *args: Any) ->
         del failure  # a frame of its own traceback holds it
 
 
-def run_eager_with(random: seeds.States, failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:
-    """As ``run_eager``, for a graph that draws random numbers; ``random`` is what the generators' states were before it."""
-    seeds.put_back(random)
+def run_eager_with(states: seeds.States, failure: BaseException, plan: Plan, closure: tuple, *args: Any) -> Any:
+    """As ``run_eager``, for a graph that draws random numbers; ``states`` is what the generators' states were before it."""
+    seeds.put_back(states)
     return run_eager(failure, plan, closure, *args)
+
+
+def generators(*used: random.Random) -> list[tuple[random.Random, Any]]:
+    """Called by transformed code that draws random numbers: the states of Python's generators before it."""
+    return [(one, one.getstate()) for one in dict.fromkeys(used)]
+
+
+def put_back(known: list[tuple[random.Random, Any]]) -> None:
+    for one, state in known:
+        one.setstate(state)
 
 
 AROUND = frozenset(fn.__code__ for fn in (raise_on, leave_and_raise, release, run_eager, run_eager_with))  # nothing of the program's

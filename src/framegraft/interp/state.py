@@ -55,6 +55,7 @@ class TraceState:
         self.released: list[VariableTracker] = []  # locks that are let go behind the graph
         self.hooked: list[Any] = []  # hooks that tensors from outside get behind the graph: tensor.hooks
         self.warned: list[tuple] = []  # warnings that the program is given behind the graph: semantics.warned
+        self.draws: list[Any] = []  # of random numbers, in front of the graph: semantics.drawing
         self.catching: list[Any] = []  # blocks in which warnings are filtered, outermost first: semantics.catching
         self.written: dict[int, Any] = {}  # modules of which the trace has set attributes, by the id of their __dict__
         self.class_writes: dict[str, dict[type, Any]] = {}  # attributes of classes that the trace has set: semantics.class_writes

@@ -53,6 +53,12 @@ class TensorLayer:
     number: Any = lambda self, state, value, source: None
     #: (tx, fn, args) -> a tracker, or None where only the values can tell. args: numbers, at least one of them symbolic.
     symbolic: Any = None
+    #: (tx) -> whether a random number can be drawn in front of the graph
+    may_draw: Any = lambda self, tx: False
+    #: (tx, class, source, low, high, finite) -> the symbolic number for one that is drawn
+    draw: Any = None
+    #: (tx, symbolic number) -> whether it is known in front of the graph
+    is_of_inputs: Any = None
     #: (symbolic number) -> its constant; guards that it has this value.
     specialise: Any = None
 

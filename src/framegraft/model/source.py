@@ -168,6 +168,7 @@ _NAMES: dict[str, Any] = {
     "STRIDE": lambda s: f"{_base_name(s)}.stride({s.key})",
     "PROXIED": lambda s: f"{s.key.__name__}({_base_name(s)})",
     "STATE": lambda s: "___global_state",
+    "DRAWN": lambda s: s.key,
     "NONE": lambda s: "___frame",
 }
 for _access, _field in _FUNCTION_FIELDS.items():
@@ -256,6 +257,7 @@ GUARD_ACCESS = {"RAWTYPEATTR": "TYPEATTR", "BASEDICT": "DICT", "BASEITEM": "ITEM
 _EMITTERS: dict[str, Any] = {
     "ARG": lambda s, pin: [instr("LOAD_FAST", s.key[1])],
     "CELL": lambda s, pin: [instr("LOAD_DEREF", s.key[1])],
+    "DRAWN": lambda s, pin: [instr("LOAD_FAST", s.key)],  # what the frame has drawn of a generator of random numbers
     "CELLOBJ": lambda s, pin: [instr("LOAD_CLOSURE", s.key[1])],
     "CONST": lambda s, pin: pin(s.key),
     "KEY": _emit_key,

@@ -16,7 +16,7 @@ _DRAWING = ("random", "uniform", "triangular", "randint", "randrange", "getrandb
             "binomialvariate", "seed", "getstate", "setstate")
 _CHOOSING = ("choice", "choices", "sample")
 _INNER = ("__new__", "__init__", "seed", "random", "getrandbits", "_randbelow")  # what the others call
-_SEEDS = (int, float, bool, str, bytes, list)  # None is the time; of other objects CPython 3.10 warns
+SEEDS = (int, float, bool, str, bytes, list)  # None is the time; of other objects CPython 3.10 warns
 _KNOWN = {name: getattr(random.Random, name, None) for name in (*_DRAWING, *_CHOOSING, *_INNER, "shuffle")}
 
 
@@ -35,9 +35,9 @@ class RandomVariable(VariableTracker):
 
 @constructs(random.Random)
 def make(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
-    _check(tx, *_INNER)
+    check_class(tx, *_INNER)
     seeds = [calls.plain_value(tx, seed) for seed in (*args, *kwargs.values())]
-    if len(seeds) != 1 or type(seeds[0]) not in _SEEDS or kwargs.keys() - {"x"}:
+    if len(seeds) != 1 or type(seeds[0]) not in SEEDS or kwargs.keys() - {"x"}:
         raise GraphBreak("random_call", "random.Random() without a seed, or with an object as one")
     made: list[random.Random] = []
     folding.fold(lambda: made.append(random.Random(seeds[0])), [])  # the errors it raises
@@ -45,7 +45,7 @@ def make(tx: Any, cls: type, args: list, kwargs: dict) -> VariableTracker:
     return RandomVariable(made[0])
 
 
-def _check(tx: Any, *names: str) -> None:
+def check_class(tx: Any, *names: str) -> None:
     """A break where the program has put something else into the class."""
     for name in names:
         lookup.mro_lookup(tx, random.Random, name)
@@ -54,11 +54,11 @@ def _check(tx: Any, *names: str) -> None:
 
 
 def _draw(tx: Any, obj: RandomVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
-    _check(tx, name, *_INNER)
+    check_class(tx, name, *_INNER)
     tx.state.changed(obj)
     values = [calls.plain_value(tx, a) for a in args]
     named = {key: calls.plain_value(tx, value) for key, value in kwargs.items()}
-    if name == "seed" and type(values[0] if values else named.get("a")) not in _SEEDS:
+    if name == "seed" and type(values[0] if values else named.get("a")) not in SEEDS:
         raise GraphBreak("random_call", "random.Random.seed() without a seed, or with an object as one")
     return folding.fold(lambda: getattr(obj.real, name)(*values, **named), [])
 
@@ -78,7 +78,7 @@ def _choose(tx: Any, obj: RandomVariable, name: str, args: list, kwargs: dict) -
 def _shuffle(tx: Any, obj: RandomVariable, name: str, args: list, kwargs: dict) -> VariableTracker:
     if len(args) != 1 or kwargs or type(args[0]) is not ListVariable:
         raise GraphBreak("random_call", "random.Random.shuffle() of something other than a list")
-    _check(tx, name, *_INNER)
+    check_class(tx, name, *_INNER)
     tx.state.changed(obj)
     places = list(range(len(args[0].items)))
     obj.real.shuffle(places)

@@ -35,6 +35,7 @@ from ..model.dispatch import handles
 from ..model.source import Source
 from ..model.value import ConstantVariable, SymbolicVariable, VariableTracker, constant
 from ..native.private import hints, note_unbacked_input, source_field
+from . import drawn
 from .expressions import NUMBER, SIZE, STRIDE, IsFinite, ShapeExpression, Slot, python_function
 from .policy import fits
 from .symbolic import CLASSES, raw_expression, specialise, truth
@@ -122,6 +123,7 @@ class Symbols:
         self.carried: set = set()  # floats that are inputs of the graph
         self.finite: dict[sympy.Symbol, str] = {}  # floats that have been compared -> the user's line
         self.unbacked: dict[Any, Any] = {}  # symbol -> (node of a tensor, dimension) that has it as a size
+        self.drawn: dict[Any, bool] = {}  # symbols of random numbers that the frame draws -> whether they are finite
         self.whole: set = set()  # floats that the data decides, and for which the graph checks that they have an int
         self.checked: dict[Any, Any] = {}  # condition that only the data can tell -> the node that checks it
         self._causes: dict[Any, str] = {}
@@ -179,6 +181,20 @@ class Symbols:
         self.slots[symbol] = slot
         self._causes[symbol] = self._where()
         return made
+
+    def random_number(self, cls: type, source: Source, low: int, high: int, finite: bool) -> SymbolicVariable:
+        """One that the frame draws before its graph is called."""
+        if cls is int:
+            made = self._unbacked(InputSource(source.name))
+            self.env.constrain_symbol_range(made.node.expr, low, high)
+        else:
+            made = self.env.create_unbacked_symfloat()
+            self.env.pending_fresh_unbacked_symbols.remove(made.node.expr)
+        symbol = made.node.expr
+        self.slots[symbol] = Slot(source, NUMBER, 0)
+        self.drawn[symbol] = finite
+        self.graph.mode.has_unbacked = True
+        return SymbolicVariable(made, cls)
 
     def _strides(self, tensor: torch.Tensor, source: Source, sizes: list, plan: Any) -> list:
         strides: list[Any] = list(tensor.stride())
@@ -238,7 +254,7 @@ class Symbols:
         where data decides, for which there is no guard, its answer does not count.
         """
         for value in values:
-            if type(value) is not torch.SymFloat:
+            if type(value) is not torch.SymFloat or self.drawn.get(value.node.expr):
                 continue
             if self.is_unbacked(value):
                 if type(result) is bool or raw_expression(result).is_Atom:
@@ -274,12 +290,12 @@ class Symbols:
         if tracker.recipe is None:
             return self.expression(raw_expression(tracker.value))
         _, target, args = tracker.recipe
-        return self._note(self.graph.root.call_function(target, tuple(self.argument(a) for a in args)), tracker.value)
+        return self.note(self.graph.root.call_function(target, tuple(self.argument(a) for a in args)), tracker.value)
 
     def argument(self, tracker: Any) -> Any:
         return tracker.value if isinstance(tracker, ConstantVariable) else self.node(tracker)
 
-    def _note(self, node: Any, value: Any) -> Any:
+    def note(self, node: Any, value: Any) -> Any:
         node.meta["example_value"] = value
         self.made.append(node)
         return node
@@ -308,17 +324,19 @@ class Symbols:
 
     def _unbacked_node(self, symbol: Any) -> Any:
         tensor, dim = self.unbacked[symbol]
-        return self._note(self.graph.root.call_method("size", (tensor, dim)), self.env.create_symintnode(symbol, hint=None))
+        return self.note(self.graph.root.call_method("size", (tensor, dim)), self.env.create_symintnode(symbol, hint=None))
 
     def _input(self, symbol: Any) -> Any:
         """A placeholder for a slot's number, and for a float the node that reads it from its tensor."""
+        if symbol in self.drawn:
+            return drawn.read(self, symbol)
         slot = self.slots[symbol]
         hint: Any = hints(self.env).get(symbol)
         if not symbol.is_integer:
             self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
             node = self.graph.add_number(f"{symbol}_tensor", slot.source.child("PYCALL", as_tensor), as_tensor(float(hint)), item=value)
-            return self._note(self.graph.root.call_method("item", (node,)), value)
+            return self.note(self.graph.root.call_method("item", (node,)), value)
         value = self.env.create_symintnode(symbol, hint=None if hint is None else int(hint))
         return self.graph.add_number(str(symbol), slot.leaf(), value)
 
@@ -419,6 +437,10 @@ class Symbols:
                 self.unbacked.setdefault(size.node.expr, (node, dim))
 
     def is_unbacked(self, value: Any) -> bool:
+        return any(s not in self.slots or s in self.drawn for s in free_unbacked_symbols(value))
+
+    def is_of_graph(self, value: Any) -> bool:
+        """Whether only the graph can tell the number."""
         return any(s not in self.slots for s in free_unbacked_symbols(value))
 
     def assumed(self) -> list[Any]:
@@ -464,6 +486,8 @@ class Symbols:
         found: list[tuple[Any, str]] = [(sympy.Eq(s, expr, evaluate=False), cause) for s, (_, expr, cause) in self.relations.items()]
         slots = {**self.slots, **{s: slot for s, (slot, _, _) in self.relations.items()}}
         for symbol, slot in [*self.slots.items(), *((s, None) for s in self.derived)]:
+            if symbol in self.drawn:
+                continue
             cause = self._causes[symbol]
             expr = self.env.replace(symbol)
             if expr.is_number and symbol in self.strict:
