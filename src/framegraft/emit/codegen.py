@@ -43,6 +43,7 @@ from ..semantics.constructors import PartialVariable
 from ..semantics.dict_methods import ViewVariable
 from ..semantics.getters import GetterVariable
 from ..semantics.lazy import LazyIteratorVariable
+from ..semantics.started import rest_of
 from ..semantics.wrapping import NUMBERS_AND_TEXTS
 from ..tensor.arrays import ArrayVariable
 from ..tensor.hooks import LaterHandleVariable
@@ -333,7 +334,8 @@ def children(tracker: Any) -> list:
     if isinstance(tracker, LaterHandleVariable):
         return [tracker.tensor, tracker.hook]
     if isinstance(tracker, LazyIteratorVariable):
-        return [*tracker.args, *tracker.kwargs.values()]
+        rest = rest_of(tracker) if tracker.started else None
+        return [*tracker.args, *tracker.kwargs.values()] if rest is None else [*rest.args, *rest.kwargs.values()]
     if isinstance(tracker, GeneratorVariable):
         return [] if tracker.finished or tracker.running else Suspended(tracker.frame, tracker.started).values
     return []

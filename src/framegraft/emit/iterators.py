@@ -21,8 +21,9 @@ from ..model.value import (
     VariableTracker,
 )
 from ..semantics.lazy import LazyIteratorVariable, SequenceIteratorVariable
+from ..semantics.started import Rest, rest_of
 from .codegen import Codegen, Unreconstructible, builds, refers_to
-from .made import Asked, new_dict_iterator, new_generator, new_iterator, new_reversed
+from .made import Asked, advanced, new_dict_iterator, new_generator, new_iterator, new_reversed
 from .resume import Suspended
 
 
@@ -143,12 +144,18 @@ def _by_number(cg: Codegen, t: SequenceIteratorVariable) -> None:
 
 @builds(LazyIteratorVariable)
 def _lazy(cg: Codegen, t: LazyIteratorVariable) -> None:
-    if t.started:
+    rest = rest_of(t) if t.started else Rest(t.args, t.kwargs)
+    if rest is None:
         raise Unreconstructible(f"an itertools.{t.cls.__name__} that the trace has started")
+    if rest.given:
+        cg.load_object(advanced)
     cg.load_object(t.cls)
-    cg.load_many(t.args)
-    cg.load_many(list(t.kwargs.values()))
-    cg.op("CALL", (len(t.args), tuple(t.kwargs)))
+    cg.load_many(rest.args)
+    cg.load_many(list(rest.kwargs.values()))
+    cg.op("CALL", (len(rest.args), tuple(rest.kwargs)))
+    if rest.given:
+        cg.op("LOAD_CONST", rest.given)
+        cg.call(2)
     cg.store_temp(t)
 
 

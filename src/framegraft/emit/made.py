@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+import itertools
 import random
 import sys
 import types
@@ -50,6 +52,12 @@ def new_random(state: tuple) -> random.Random:
     made = random.Random(0)
     made.setstate(state)
     return made
+
+
+def advanced(iterator: Any, given: int) -> Any:
+    """Called by transformed code: an iterator of itertools that has given so many items."""
+    collections.deque(itertools.islice(iterator, given), 0)
+    return iterator
 
 
 def new_inference_mode(mode: bool | None) -> Any:
