@@ -412,3 +412,61 @@ def test_tensors_of_scalars(x, number):
 @differential(lambda: (np.arange(3), torch.ones(2)), graphs=1)
 def test_asarray_of_sequences(a, x):
     return x + 1, np.asarray([1, 1, 2], dtype=np.float16), np.asarray((1.5, 2)), np.asarray([[1, 2], [3, 4]], "int32"), np.asarray([a, a])
+
+
+@differential(two, graphs=1)
+def test_transforms(a, n):
+    f = np.fft
+    return (f.fftshift(a), f.ifftshift(a, axes=1), f.fft(a), f.ifft(a, axis=0), f.rfft(a), f.irfft(f.rfft(a)), f.fft2(a), f.ifftn(a), f.fftfreq(5, d=2.0),
+            f.rfftfreq(4), f.fft(n, 4))
+
+
+@differential(two, graphs=1)
+def test_grids(a, n):
+    u, v = np.meshgrid(a[0], n)
+    return u, v, type(np.meshgrid(n)), np.meshgrid(n, a[1], indexing="ij"), np.meshgrid(n, n, n, sparse=True)
+
+
+@differential(two, graphs=1)
+def test_more_functions(a, n):
+    return (np.take(a, n), np.take(a, n, axis=1), np.take_along_axis(a, np.argsort(-a, axis=1), 1), np.searchsorted(a[0], a[1]), np.digitize(a, n),
+            np.isin(a, n), np.nanstd(a), np.nanvar(a, axis=0), np.nanmedian(a), np.nanquantile(a, 0.5), np.nancumsum(a), np.nanprod(a),
+            np.column_stack((n, a[0])), np.dstack((a, a)), np.ediff1d(a), np.vander(n), np.logspace(0, 1, 3), np.geomspace(1, 8, 4), np.corrcoef(a))
+
+
+@differential(one, graphs=1)
+def test_arrays_like_tensors(x):
+    return np.ones_like(x, dtype=np.float64), np.full_like(x, 2.4, dtype=np.dtype("float")), np.empty_like(x).shape, np.zeros_like(x[:1])
+
+
+@differential(one)
+def test_arrays_like_tensors_of_another_order(x):
+    made = np.ones_like(x.t())
+    return made, made.strides, np.ones_like(x.t().numpy()).strides, x + 1
+
+
+@differential(one, graphs=1)
+def test_what_arrays_tell(x):
+    a = x.numpy()
+    return x + 1, a.strides, a.T.strides, a[:, 1:].strides, a.real is a, (a * 2).real, (a + 1).astype("int16").strides, a.sum().real
+
+
+@differential(one, graphs=1)
+def test_arrays_of_scalars(x):
+    s = np.sum(np.mean(x.numpy(), 1))
+    made = np.asarray(s)
+    return torch.from_numpy(made), made, type(made), s
+
+
+@differential(two)
+def test_input_that_is_overwritten(a, n):
+    b = a + 1
+    return np.median(b, axis=None, overwrite_input=True), np.median(a[::-1].copy(), 0, None, True), np.nanmedian(a), np.take(a, n + 9, mode="clip"), b.sum()
+
+
+@differential(two)
+def test_positions_out_of_range(a, n):
+    try:
+        return np.take(a, n + 9)
+    except IndexError as error:
+        return str(error), np.take(a, n, mode="wrap")

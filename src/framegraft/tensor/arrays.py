@@ -45,7 +45,12 @@ FUNCTIONS = (
     "all any amax amin argmax argmin argsort around arange array average clip concatenate convolve copy cov cross cumprod cumsum "
     "diff dot einsum empty empty_like eye full full_like hstack identity inner interp isclose kron linspace max mean median min "
     "nan_to_num nanmax nanmean nanmin nansum ones ones_like outer pad percentile prod ptp quantile repeat roll round sort stack std sum "
-    "tensordot tile trace tri tril triu var vdot vstack where zeros zeros_like linalg.norm").split()
+    "tensordot tile trace tri tril triu var vdot vstack where zeros zeros_like linalg.norm column_stack corrcoef digitize dstack ediff1d "
+    "geomspace isin logspace nancumprod nancumsum nanmedian nanpercentile nanprod nanquantile nanstd nanvar searchsorted take "
+    "take_along_axis vander fft.fft fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.irfft "
+    "fft.rfft fft.rfftfreq").split()
+_LIKE = frozenset(("empty_like", "full_like", "ones_like", "zeros_like"))
+_MOST_GRIDS = 4
 _METHODS = ("all any argmax argmin argsort clip copy cumprod cumsum dot flatten max mean min prod repeat round std sum trace var").split()
 # Operators are not always the ufunc of their name: the power of an array of truths with 2 is its square, another dtype.
 _OPERATORS = {name: getattr(operator, name if name not in ("and", "or") else f"{name}_")
@@ -275,11 +280,15 @@ def has_array(tracker: Any) -> bool:
 
 def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     """The NumPy function ``name``, as a node."""
-    if name == "array" and args and isinstance(args[0], TensorVariable):
+    if (name == "array" or name in _LIKE) and args and isinstance(args[0], TensorVariable):
+        if name != "array" and not args[0].fake.is_contiguous():
+            raise GraphBreak("numpy_call", f"numpy.{name}() of a tensor that does not lie in order, as the result does")
         args = [of_tensor(tx, args[0], [], {}), *args[1:]]  # what Tensor.__array__() gives
     if tx.state.graph.body is not None:
         raise GraphBreak("numpy_call", f"numpy.{name}() in a function given to torch")
-    place = _place_of_out(name)
+    place, overwrites = _place_of(name, "out"), _place_of(name, "overwrite_input")
+    if "overwrite_input" in kwargs or overwrites is not None and len(args) > overwrites:
+        raise GraphBreak("numpy_call", f"numpy.{name}() that may overwrite what it is given")
     if "out" in kwargs or place is not None and len(args) > place:
         return _call_into(tx, name, args, dict(kwargs), place)
     spelling = _Spelling(tx)
@@ -300,15 +309,15 @@ _OUT_OF_C = {"dot": 2, "concatenate": 2}
 
 
 @functools.cache
-def _place_of_out(name: str) -> int | None:
-    """Which positional argument of a function is ``out``; None where it has none there."""
+def _place_of(name: str, parameter: str) -> int | None:
+    """Which positional argument of a function is ``out``, or another one; None where it has none there."""
     fn = numpy_op.FUNCTIONS[name]
     if type(fn) is _numpy().ufunc:
-        return fn.nin
+        return fn.nin if parameter == "out" else None
     if not isinstance(getattr(fn, "__wrapped__", None), types.FunctionType):
-        return _OUT_OF_C.get(name)
+        return _OUT_OF_C.get(name) if parameter == "out" else None
     names = [n for n, p in inspect.signature(fn).parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    return names.index("out") if "out" in names else None
+    return names.index(parameter) if parameter in names else None
 
 
 def _call_into(tx: Any, name: str, args: list, kwargs: dict, place: int | None) -> VariableTracker:
@@ -556,11 +565,15 @@ def _len(tx: Any, obj: ArrayVariable, args: list, kwargs: dict) -> VariableTrack
 
 def attribute(tx: Any, obj: ArrayVariable, name: str) -> VariableTracker | None:
     """An attribute that the tensor tells, None for others: methods are found as usual."""
-    if name not in ("shape", "ndim", "size", "dtype", "T", "itemsize", "nbytes"):
+    if name not in ("shape", "ndim", "size", "dtype", "T", "itemsize", "nbytes", "strides", "real"):
         return None
     fake = tensor_of(tx, obj).fake
     if name == "T":
         return _transpose(tx, obj, [], {})
+    if name == "real":
+        return None if fake.is_complex() or obj.scalar else obj
+    if name == "strides":
+        return TupleVariable([constant(int(n) * fake.dtype.itemsize) for n in fake.stride()])
     if name == "shape":
         return TupleVariable([constant(int(n)) for n in fake.shape])
     if name == "dtype":
@@ -593,6 +606,10 @@ def learn() -> None:
     numpy_op.FUNCTIONS.update(table)
     numpy_op.FUNCTIONS.update((f"operator.{name}", fn) for name, fn in (_OPERATORS | _COMPARISONS | _UNARY).items())
     numpy_op.FUNCTIONS.update((f"ndarray.{name}", getattr(found.ndarray, name)) for name in (*_METHODS, "astype"))
+    for index in range(_MOST_GRIDS):
+        numpy_op.FUNCTIONS[f"meshgrid.{index}"] = functools.partial(_grid, index)
+    HANDLERS[id(found.meshgrid)] = _meshgrid
+    numpy.KNOWN[id(found.meshgrid)] = found.meshgrid
     numpy.WRAPPERS[found.ndarray] = wrap
     HANDLERS[id(found.asarray)] = _asarray
     numpy.KNOWN[id(found.asarray)] = found.asarray
@@ -603,9 +620,21 @@ def _asarray(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         return of_tensor(tx, args[0], [], {})
     if args and isinstance(args[0], (ListVariable, TupleVariable)):
         return HANDLERS[id(_numpy().array)](tx, args, kwargs)  # which makes a new array, too
-    if len(args) != 1 or kwargs or not isinstance(args[0], ArrayVariable) or args[0].scalar:
+    if len(args) != 1 or kwargs or not isinstance(args[0], ArrayVariable):
         raise GraphBreak("numpy_call", "numpy.asarray() of something other than an array")
-    return args[0]
+    return call(tx, "array", args, {}) if args[0].scalar else args[0]
+
+
+def _grid(index: int, *arrays: Any, **options: Any) -> Any:
+    return _numpy().meshgrid(*arrays, **options)[index]
+
+
+def _meshgrid(tx: Any, args: list, kwargs: dict) -> VariableTracker:
+    """One call for each of what it gives."""
+    if not 1 <= len(args) <= _MOST_GRIDS or kwargs.keys() - {"indexing", "sparse"} or not all(map(has_array, args)):
+        raise GraphBreak("numpy_call", "numpy.meshgrid() of something other than arrays, or of many")
+    made = [call(tx, f"meshgrid.{index}", args, kwargs) for index in range(len(args))]
+    return (ListVariable if type(_numpy().meshgrid()) is list else TupleVariable)(made)
 
 
 def _register() -> None:
