@@ -26,6 +26,11 @@ def test_of_tracers(x):
 
 
 @differential(graphs=1)
+def test_of_the_backward_pass(x):
+    return x + 1 if torch.autograd._is_checkpoint_valid() else x
+
+
+@differential(graphs=1)
 def test_of_autocast(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         return x.to(torch.get_autocast_gpu_dtype()), torch.get_autocast_dtype("cpu")

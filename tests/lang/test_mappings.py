@@ -206,6 +206,8 @@ def test_made_from_keys(x, log):
         Begun.fromkeys(Telling(log), 1),
         Elsewhere.fromkeys("ab", 1),
         dict.fromkeys(Telling(log)),
+        Ordered.fromkeys(value=1, iterable="ba"),
+        collections.OrderedDict.fromkeys("a", value=x),
     ]
     made[4]["new"].append(x + 1)
     return [(type(m), m) for m in made], made[0].default_factory, made[4].default_factory

@@ -251,10 +251,12 @@ def class_fromkeys(tx: Any, obj: VariableTracker, args: list, kwargs: dict) -> V
     """_PyDict_FromKeys: what the class gives without arguments, filled item by item."""
     if not is_class(obj):
         raise GraphBreak("unsupported_builtin_method", "fromkeys() of an instance")
-    if kwargs:
-        raise GraphBreak("unsupported_builtin_method", "fromkeys() with keyword arguments")
-    value = args[1] if len(args) > 1 else NONE
+    given = dict(zip(("iterable", "value"), args, strict=False))
+    known = not kwargs.keys() & given and kwargs.keys() <= {"iterable", "value"} and "iterable" in given | kwargs and len(args) < 3
+    if not known or kwargs and not issubclass(obj.value, collections.OrderedDict):  # type: ignore[attr-defined] - whose takes keywords
+        raise GraphBreak("raised_exception", "fromkeys() with other arguments than it takes")
+    given |= kwargs
     made = realize(calls.call(tx, obj, [], {}), tx.state)
-    for key in iteration.drawn(tx, args[0]):
-        containers.set_item(tx, made, realize(key, tx.state), value)
+    for key in iteration.drawn(tx, given["iterable"]):
+        containers.set_item(tx, made, realize(key, tx.state), given.get("value", NONE))
     return made

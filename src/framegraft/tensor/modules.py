@@ -161,7 +161,8 @@ def _asked_anew(fn: Any) -> None:
         return constant(value)
 
 
-for _asked in (torch.cuda.is_initialized, torch.get_num_threads, torch.get_num_interop_threads, torch.is_warn_always_enabled):
+for _asked in (torch.autograd._is_checkpoint_valid, torch.cuda.is_initialized, torch.get_num_threads,
+               torch.get_num_interop_threads, torch.is_warn_always_enabled):
     _asked_anew(_asked)
 if torch.distributed.is_available():
     _state_query(torch.distributed.is_nccl_available, torch.distributed.is_gloo_available)
