@@ -71,8 +71,9 @@ skip.TRACED.update(vars(torch)[name].__code__ for name in (
     "get_float32_matmul_precision") if name in vars(torch))  # not every torch has all of these
 skip.TRACED.update(vars(torch.cuda.device)[name].__code__ for name in ("__init__", "__enter__", "__exit__"))
 skip.TRACED.add(inspect.unwrap(autograd_graph.disable_saved_tensors_hooks).__code__)
-skip.TRACED.update(fn.__code__ for fn in (_symbolic_trace.is_fx_tracing, _symbolic_trace.is_fx_symbolic_tracing,
-                                          vars(torch.jit)["_unwrap_optional"], torch.jit.script_if_tracing(_as_it_is)))
+skip.TRACED.update(vars(_symbolic_trace)[name].__code__ for name in ("is_fx_tracing", "is_fx_symbolic_tracing")
+                   if name in vars(_symbolic_trace))
+skip.TRACED.update((vars(torch.jit)["_unwrap_optional"].__code__, torch.jit.script_if_tracing(_as_it_is).__code__))
 skip.TRACED.update(vars(RemovableHandle)[name].__code__ for name in ("remove", "__enter__", "__exit__"))
 if hasattr(traceback, "annotate_fn"):
     skip.TRACED.update(c for d in traceback.annotate_fn.__code__.co_consts if isinstance(d, types.CodeType)
