@@ -36,6 +36,10 @@ def handle_issubclass(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return constant(_instance_of(tx, cls, cls.value, classes, "__subclasscheck__"))
 
 
+def is_instance(tx: Any, obj: VariableTracker, classes: tuple[type, ...]) -> bool:
+    return any(_instance_of(tx, obj, obj.python_type(), wrap_pinned(tx, cls), "__instancecheck__") for cls in classes)
+
+
 def _instance_of(tx: Any, obj: VariableTracker, cls: type, classes: VariableTracker, hook: str) -> bool:
     if isinstance(classes, TupleVariable):
         return any(_instance_of(tx, obj, cls, realize(c, tx.state), hook) for c in classes.items)

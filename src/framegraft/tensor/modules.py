@@ -21,11 +21,12 @@ from ..model.value import (
     constant,
 )
 from ..native.calibrate import AUTOCAST_DEVICES
-from ..semantics import attributes, calls, constructors, folding, hashed, instances, lookup, storing, truth
+from ..semantics import attributes, calls, class_checks, constructors, folding, hashed, instances, lookup, storing, truth
 from ..semantics.wrapping import wrap_pinned
 from .modes import guard_answer
 
 _TABLES = ("_parameters", "_buffers", "_modules")
+_REGISTERED = (torch.nn.Parameter, torch.nn.Buffer)  # other tensors may carry their marks
 
 
 def module_getattr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker | None:
@@ -38,19 +39,17 @@ def module_getattr(tx: Any, obj: ObjectVariable, name: str) -> VariableTracker |
 
 
 def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTracker) -> bool:
-    """torch.nn.Module.__setattr__ for plain values and for tensors that are buffers already. False where it is to be traced itself."""
+    """torch.nn.Module.__setattr__ for plain values and for tensors in the place of buffers. False where it is to be traced itself."""
     if not all(instances.has_plain_table(tx, obj, table) for table in _TABLES):
         return False
     value = realize(value, tx.state)
-    if isinstance(value, TensorVariable) and issubclass(value.cls, torch.nn.Parameter):
+    if isinstance(value, TensorVariable) and class_checks.is_instance(tx, value, _REGISTERED):
         return False
     if isinstance(value, ObjectVariable) and issubclass(value.cls, torch.nn.Module):
         return False
     for table in ("_parameters", "_modules"):
         if instances.module_table_entry(tx, obj, table, name) is not None:
             return False
-    if isinstance(value, TensorVariable) and getattr(value.value, "_is_buffer", False) and not _keeps_persistence(tx, obj, name, value):
-        raise GraphBreak("unsupported_mutation", f"a torch.nn.Buffer set on a module: {name}")
     if instances.module_table_entry(tx, obj, "_buffers", name) is not None:
         if not isinstance(value, TensorVariable) and not (isinstance(value, ConstantVariable) and value.value is None):
             raise GraphBreak("unsupported_mutation", f"something other than a tensor set as the buffer {name}")
@@ -63,15 +62,6 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
         return True
     storing.generic_set_attr(tx, obj, name, value)
     return True
-
-
-def _keeps_persistence(tx: Any, obj: ObjectVariable, name: str, buffer: TensorVariable) -> bool:
-    """Whether a torch.nn.Buffer takes the place of a buffer that is persistent or not as it is: then only the table changes."""
-    if instances.module_table_entry(tx, obj, "_buffers", name) is None:
-        return False
-    others = realize(attributes.get_attr(tx, obj, "_non_persistent_buffers_set"), tx.state)
-    persistent = calls.truth_of(tx, realize(attributes.get_attr(tx, buffer, "persistent"), tx.state))
-    return persistent is not calls.truth_of(tx, calls.operators.contains(tx, constant(name), others))
 
 
 instances.MODULE_GETATTR[torch.nn.Module.__getattr__] = module_getattr
