@@ -185,8 +185,6 @@ def model():
 
 NET = model()
 EVAL = model().eval()
-TIED = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
-TIED[1].weight = TIED[0].weight
 
 
 @differential(two, graphs=1)
@@ -207,9 +205,26 @@ def test_gradients_of_each_sample(x, y):
     return torch.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))(params, x, y)
 
 
-@differential(two, graphs=1)
-def test_functional_call_of_tied_weights(x, y):
-    return torch.func.functional_call(TIED, {"0.weight": torch.ones(3, 3)}, (x,)), TIED(x)
+@differential(two)
+def test_gradients_are_not_asked_for_inside(x, y):
+    found = []
+
+    def asks(a, of=None, *wanted):
+        (a if of is None else of).requires_grad_(*wanted)
+        return (a * 2).sum()
+
+    leaf = y.clone().requires_grad_()
+    for attempt in (
+        lambda: torch.func.grad(asks)(x),
+        lambda: torch.vmap(lambda a: asks(a, None, False))(x),
+        lambda: torch.func.grad(lambda a: asks(a, leaf))(x),
+        lambda: torch.func.jvp(lambda a: asks(a, leaf), (x,), (y,)),
+    ):
+        try:
+            found.append(attempt())
+        except RuntimeError as error:
+            found.append(error.args)
+    return found
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=[pytest.mark.inductor, pytest.mark.slow])])

@@ -520,8 +520,10 @@ def _sizes_alone(tx: Any, size: VariableTracker) -> list:
 def _requires_already(obj: TensorVariable, args: list) -> bool:
     """Whether ``requires_grad_`` changes nothing; what a tensor from outside requires is guarded anyway.
 
-    Of one that autograd has recorded, it sets a flag that nobody sees.
+    Of one that autograd has recorded, it sets a flag that nobody sees. Inside of functions that torch.func transforms, it is refused.
     """
+    if torch._C._functorch.maybe_current_level() is not None:  # type: ignore[attr-defined]
+        return False
     wanted = args[0] if args else constant(True)
     return isinstance(wanted, ConstantVariable) and wanted.value is obj.fake.requires_grad and (wanted.value or obj.fake.is_leaf)
 
