@@ -6,13 +6,12 @@ module itself stays untouched.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch.nn.utils.stateless as stateless
 
-from ..errors import GraphBreak
+from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import (
@@ -23,8 +22,9 @@ from ..model.value import (
     TensorVariable,
     TupleVariable,
     VariableTracker,
+    constant,
 )
-from ..semantics import calls, containers, hashed, instances, iteration
+from ..semantics import calls, containers, hashed, instances, iteration, truth
 
 
 def _table(tx: Any, module: ObjectVariable, name: str) -> DictVariable:
@@ -48,58 +48,74 @@ def _places(tx: Any, module: ObjectVariable, prefix: str = "") -> Iterator[tuple
             yield from _places(tx, child, f"{prefix}{key}.")
 
 
-@contextlib.contextmanager
-def _exchanged(tx: Any, module: ObjectVariable, given: dict[str, VariableTracker]) -> Iterator[None]:
-    places = {name: (table, key) for name, table, key in _places(tx, module)}
-    if not given.keys() <= places.keys():
-        raise GraphBreak("untraceable_call", "functional_call with names that the module does not have")
-    held = {name: realize(table.items[key][1], tx.state) for name, (table, key) in places.items()}
-    given = _with_tied(given, held)
-    before = {name: table.items[key] for name, (table, key) in places.items()}
-    for name, value in given.items():
-        table, key = places[name]
-        table.items[key] = before[name][0], value
-    tx.state.outside += 1  # for blocks: the module is another one for a while
-    try:
-        yield
-        for name, (table, key) in places.items():
-            now, expected = table.items[key][1], given.get(name, before[name][1])
-            if now is not expected and not (isinstance(expected, LazyVariable) and now is expected.tracker):
-                raise GraphBreak("unsupported_mutation", f"functional_call of a module that sets {name}")
-    finally:
-        tx.state.outside += 1
-        for name, (table, key) in places.items():
-            if name in given:
+class _Exchange:
+    """The tensors of a module that gets others for the time of a call."""
+
+    def __init__(self, tx: Any, module: ObjectVariable, values: dict[str, VariableTracker]) -> None:
+        self.tx = tx
+        self.places = {name: (table, key) for name, table, key in _places(tx, module)}
+        if not values.keys() <= self.places.keys():
+            raise GraphBreak("untraceable_call", "functional_call with names that the module does not have")
+        self.held = {name: realize(table.items[key][1], tx.state) for name, (table, key) in self.places.items()}
+        self.given = values
+
+    def tie(self) -> None:
+        """A tensor that the module has under several names is exchanged under all of them."""
+        groups: dict[int, list[str]] = {}
+        for name, value in self.held.items():
+            if isinstance(value, TensorVariable):
+                groups.setdefault(id(value), []).append(name)
+        found = dict(self.given)
+        for names in groups.values():
+            taken = [name for name in names if name in self.given]
+            values = {id(self.given[name]): self.given[name] for name in taken}
+            if len(values) > 1 or 1 < len(taken) < len(names):  # torch finds no value for the others
+                raise GraphBreak("untraceable_call", "functional_call with different tensors for tied ones")
+            for value in values.values():
+                found |= dict.fromkeys(names, value)
+        self.given = found
+
+    def need_all(self) -> None:
+        if self.given.keys() != {name for name, value in self.held.items() if isinstance(value, TensorVariable)}:
+            raise GraphBreak("untraceable_call", "functional_call with strict=True and names that are missing or too many")
+
+    def call(self, run: Callable[[], VariableTracker], tensors: DictVariable, names: Iterable[str]) -> VariableTracker:
+        before = {name: table.items[key] for name, (table, key) in self.places.items()}
+        for name, value in self.given.items():
+            table, key = self.places[name]
+            table.items[key] = before[name][0], value
+        self.tx.state.outside += 1  # for blocks: the module is another one for a while
+        try:
+            result = run()
+        except UserRaise:
+            self._write_back(tensors, names)
+            raise
+        else:
+            self._write_back(tensors, names)
+            return result
+        finally:
+            self.tx.state.outside += 1
+            for name in self.given:
+                table, key = self.places[name]
                 table.items[key] = before[name]
 
-
-def _with_tied(given: dict[str, VariableTracker], held: dict[str, VariableTracker]) -> dict[str, VariableTracker]:
-    """A tensor that the module has under several names is exchanged under all of them."""
-    groups: dict[int, list[str]] = {}
-    for name, value in held.items():
-        if isinstance(value, TensorVariable):
-            groups.setdefault(id(value), []).append(name)
-    found = dict(given)
-    for names in groups.values():
-        values = {id(given[name]): given[name] for name in names if name in given}
-        if len(values) > 1:
-            raise GraphBreak("untraceable_call", "functional_call with different tensors for tied ones")
-        for value in values.values():
-            found |= dict.fromkeys(names, value)
-    return found
+    def _write_back(self, tensors: DictVariable, names: Iterable[str]) -> None:
+        """What the module has set in the place of the tensors that it got is found in the program's dict afterwards."""
+        if any(key not in table.items for table, key in self.places.values()):
+            raise GraphBreak("unsupported_mutation", "functional_call of a module that deletes a tensor of its own")
+        for name in names:
+            table, key = self.places[name]
+            now, expected = table.items[key][1], self.given[name]
+            if now is not expected and not (isinstance(expected, LazyVariable) and now is expected.tracker):
+                hashed.dict_set(self.tx, tensors, constant(name), now)
 
 
 @handles(stateless._functional_call)
 def functional_call(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     given = dict(zip(("module", "parameters_and_buffers", "args", "kwargs"), args, strict=False)) | kwargs
     module, tensors = given["module"], hashed.payload_of(given["parameters_and_buffers"])
-    strict, tie = given.get("strict"), given.get("tie_weights")
     if not isinstance(module, ObjectVariable) or not isinstance(tensors, DictVariable) or module.source is None:
         raise GraphBreak("untraceable_call", "functional_call of something other than a module and a dict")
-    if isinstance(strict, ConstantVariable) and strict.value:
-        raise GraphBreak("untraceable_call", "functional_call with strict=True")
-    if isinstance(tie, ConstantVariable) and not tie.value:
-        raise GraphBreak("untraceable_call", "functional_call with tie_weights=False")
     values = {k: realize(v, tx.state) for k, (_, v) in iteration.complete(tx, tensors).items()}
     if not all(isinstance(k, str) and isinstance(v, TensorVariable) for k, v in values.items()):
         raise GraphBreak("untraceable_call", "functional_call with something other than tensors")
@@ -110,8 +126,12 @@ def functional_call(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         keywords = {k: v for k, (_, v) in iteration.complete(tx, named).items()}
     elif not (named is None or isinstance(named, ConstantVariable) and named.value is None):
         raise GraphBreak("untraceable_call", "functional_call with keyword arguments that are no dict")
-    with _exchanged(tx, module, values):
-        return calls.call(tx, module, positional, keywords)
+    exchange = _Exchange(tx, module, values)
+    if truth.truth(tx, realize(given.get("tie_weights", constant(True)), tx.state)):
+        exchange.tie()
+    if truth.truth(tx, realize(given.get("strict", constant(False)), tx.state)):
+        exchange.need_all()
+    return exchange.call(lambda: calls.call(tx, module, positional, keywords), tensors, values)
 
 
 def _positional(tx: Any, tracker: VariableTracker | None) -> list[VariableTracker]:
