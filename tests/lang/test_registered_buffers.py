@@ -2,6 +2,8 @@
 
 import torch
 
+import framegraft
+
 from .differential import differential
 
 
@@ -55,3 +57,40 @@ def test_tensor_marked_by_hand(module, x):
     parameter._is_param = True
     module.fresh, module.weight = marked, parameter
     return registered(module)
+
+
+@differential(lambda: (torch.nn.BatchNorm1d(2), torch.ones(2)))
+def test_hooks_that_see_buffers_registered(module, x):
+    seen = []
+
+    def hook(module, name, tensor):
+        seen.append(name)
+        return tensor + 1
+
+    handle = torch.nn.modules.module.register_module_buffer_registration_hook(hook)
+    try:
+        module.running_mean = x
+        module.fresh = torch.nn.Buffer(x)
+    finally:
+        handle.remove()
+    module.running_var = x
+    return seen, registered(module), module.running_mean, module.running_var, module.fresh
+
+
+def test_hook_that_comes_later():
+    module, seen = torch.nn.BatchNorm1d(2), []
+
+    def f(x):
+        module.running_mean = x
+        return x + 1
+
+    compiled = framegraft.compile(f, backend="eager", fullgraph=True)
+    compiled(torch.zeros(2))
+    handle = torch.nn.modules.module.register_module_buffer_registration_hook(
+        lambda module, name, tensor: seen.append((name, tensor.tolist()))
+    )
+    try:
+        compiled(torch.ones(2))
+    finally:
+        handle.remove()
+    assert seen == [("running_mean", [1.0, 1.0])] and torch.equal(module.running_mean, torch.ones(2))

@@ -25,6 +25,7 @@ from ..semantics import attributes, calls, class_checks, constructors, folding, 
 from ..semantics.wrapping import wrap_pinned
 from .modes import guard_answer
 
+_MODULES: Any = torch.nn.modules.module
 _TABLES = ("_parameters", "_buffers", "_modules")
 _REGISTERED = (torch.nn.Parameter, torch.nn.Buffer)  # other tensors may carry their marks
 
@@ -55,8 +56,9 @@ def module_setattr(tx: Any, obj: ObjectVariable, name: str, value: VariableTrack
             raise GraphBreak("unsupported_mutation", f"something other than a tensor set as the buffer {name}")
         if lookup.mro_lookup(tx, obj.cls, "register_buffer") is not torch.nn.Module.register_buffer:
             raise GraphBreak("unsupported_mutation", f"{obj.cls.__name__}.register_buffer")
-        if torch.nn.modules.module._global_buffer_registration_hooks:
-            raise GraphBreak("unsupported_mutation", "a buffer set while registration hooks are installed")
+        hooks = realize(attributes.get_attr(tx, wrap_pinned(tx, _MODULES), "_global_buffer_registration_hooks"), tx.state)
+        if truth.truth(tx, hooks):
+            return False
         buffers = realize(instances.instance_dict_attr(tx, obj, "_buffers"), tx.state)
         hashed.dict_set(tx, buffers, constant(name), value)
         return True
@@ -85,7 +87,6 @@ def is_compiling(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     return constant(not (origin_of(tx.code) is _CALL_IMPL and _always_calls(tx)))
 
 
-_MODULES: Any = torch.nn.modules.module
 _CALL_IMPL = torch.nn.Module._call_impl.__code__
 
 
