@@ -38,6 +38,7 @@ from ..model.value import (
 from ..semantics import instances
 from ..semantics.wrapping import need_constant_deep
 from . import numpy, numpy_op, running, torchops
+from .array_shapes import shaped_by_values
 from .raising import note_errors
 
 # Functions without an effect, whose results are new, and have shapes and dtypes that do not depend on values. Beside these: ufuncs.
@@ -114,7 +115,8 @@ class _AsTensor:
 
     def __call__(self, array: Any) -> Any:
         try:
-            return torch.from_numpy(array) if array.flags.writeable else None
+            tensor = torch.from_numpy(array) if array.flags.writeable else None
+            return tensor if tensor is None or numpy_op.same_dtype(tensor.numpy().dtype, array.dtype) else None
         except (TypeError, ValueError):
             return None
 
@@ -291,6 +293,8 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("numpy_call", f"numpy.{name}() that may overwrite what it is given")
     if "out" in kwargs or place is not None and len(args) > place:
         return _call_into(tx, name, args, dict(kwargs), place)
+    if _shaped_by_values(tx, name, args, kwargs):
+        raise GraphBreak("numpy_call", f"numpy.{name}() with an array that says which shape or axis")
     spelling = _Spelling(tx)
     text = repr((name, [spelling.of(a) for a in args], {k: spelling.of(v) for k, v in kwargs.items()}))
     if not spelling.tensors:  # AOTAutograd knows what is written to what has come of its own tensors alone
@@ -303,6 +307,22 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
     made = running.run_node(tx, "call_function", numpy_op.operation(), [ListVariable(list(spelling.tensors)), constant(text)], {})
     assert isinstance(made, TensorVariable)
     return ArrayVariable(_dtype(dtype).type if scalar else _numpy().ndarray, made, fresh=not scalar)
+
+
+def _shaped_by_values(tx: Any, name: str, args: list, kwargs: dict) -> bool:
+    if name.startswith("operator.") or type(numpy_op.FUNCTIONS[name]) is _numpy().ufunc:
+        return False
+
+    def holds(tracker: Any, any_array: bool) -> bool:
+        tracker = realize(tracker, tx.state)
+        if isinstance(tracker, (ListVariable, TupleVariable)):
+            return any(holds(item, any_array) for item in tracker.items)
+        if not isinstance(tracker, ArrayVariable):
+            return False
+        fake = tensor_of(tx, tracker).fake
+        return any_array or not (fake.dtype.is_floating_point or fake.dtype.is_complex) and fake.numel() == 1
+
+    return shaped_by_values(name, args, kwargs, holds)
 
 
 _OUT_OF_C = {"dot": 2, "concatenate": 2}

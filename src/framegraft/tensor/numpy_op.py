@@ -42,11 +42,25 @@ def literal(value: Any) -> Any:
         return (_TUPLE, [literal(v) for v in value])
     if type(value) is list:
         return [literal(v) for v in value]
-    if isinstance(value, numpy.generic):
+    if isinstance(value, numpy.generic) and is_named(value.dtype):
         return (_NUMBER, value.dtype.name, value.tobytes())
     if isinstance(value, numpy.dtype) or type(value) is type and issubclass(value, numpy.generic):
-        return (_DTYPE, numpy.dtype(value).name)
+        dtype = numpy.dtype(value)
+        if is_named(dtype):
+            return (_DTYPE, dtype.name)
     raise TypeError(type(value).__name__)
+
+
+def is_named(dtype: Any) -> bool:
+    """Whether the dtype is the one that NumPy makes of its name. ``longlong`` and ``int64`` have one name, as have both byte orders."""
+    try:
+        return same_dtype(sys.modules["numpy"].dtype(dtype.name), dtype)
+    except TypeError:
+        return False
+
+
+def same_dtype(dtype: Any, other: Any) -> bool:
+    return dtype == other and dtype.num == other.num
 
 
 def tuple_of(items: list) -> tuple:
@@ -106,7 +120,7 @@ def inferred(call: str, described: tuple) -> tuple[bool, tuple, tuple, torch.dty
             raise ValueError("its result is a view, or large")
         try:
             result = torch.from_numpy(numpy.asarray(made))
-            same = result.numpy().strides == numpy.asarray(made).strides and result.numpy().dtype == made.dtype
+            same = result.numpy().strides == numpy.asarray(made).strides and same_dtype(result.numpy().dtype, made.dtype)
         except (TypeError, ValueError):
             same = False
         if not same:
