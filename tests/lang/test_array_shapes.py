@@ -39,3 +39,12 @@ def test_dtypes_of_one_name(x, given):
     made = np.array(a, dtype=np.longlong), a.astype("longlong"), a.astype(np.dtype(">i4")), a.astype(">f4"), given + 1, given * a
     told = [(b.dtype.type, b.dtype.byteorder) for b in made]
     return told, given.dtype, np.sum(a, dtype=np.longlong).dtype.type, (np.array([1, 2], dtype=np.longlong) * 2).dtype.type, made
+
+
+@differential()
+def test_concatenate_takes_no_dtype_with_out(x):
+    a, into = x.numpy() * 2, np.zeros(6)
+    try:
+        return np.concatenate((a, a), out=into, dtype=np.float64)
+    except TypeError as error:
+        return str(error), x + 1

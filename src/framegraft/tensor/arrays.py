@@ -361,6 +361,8 @@ def _call_into(tx: Any, name: str, args: list, kwargs: dict, place: int | None) 
             casting = need_constant(realize(kwargs["casting"], tx.state), "casting")
     if out is NONE:
         return call(tx, name, args, kwargs)
+    if name == "concatenate" and "dtype" in kwargs:
+        raise GraphBreak("raised_exception", "numpy.concatenate() takes out or dtype, not both")
     if not isinstance(out, ArrayVariable) or out.scalar or "where" in kwargs:
         raise GraphBreak("numpy_call", f"numpy.{name}() into something other than an array, or into parts of one")
     made: Any = call(tx, name, args, kwargs)
