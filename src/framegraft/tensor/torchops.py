@@ -9,11 +9,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch.nn.parameter import UninitializedBuffer, UninitializedParameter
-from torch.utils.weak import WeakIdKeyDictionary
 
 from .. import _native
-from ..errors import GraphBreak, NotYet, UserRaise
+from ..errors import GraphBreak, UserRaise
 from ..interp.state import constant_value, need_constant, realize, user_error
 from ..model.dispatch import TENSOR, TensorLayer, handles
 from ..model.guards import Condition
@@ -35,7 +33,7 @@ from ..model.value import (
 from ..semantics import attributes, calls, class_checks, hashed, lookup, members
 from ..semantics.iteration import unpack_iterable
 from ..semantics.wrapping import CONSTANT_TYPES, wrap_pinned
-from . import devices, flattened, indexing, leaves, numpy, special, subclasses, symbolic, wrappers
+from . import devices, flattened, indexing, lazy_modules, leaves, numpy, special, subclasses, symbolic, wrappers
 from .fake import FakeTensor
 from .modes import guard_answer
 from .policy import INT64
@@ -80,7 +78,6 @@ _REFUSED = frozenset(("manual_seed", "seed", "save", "load", "compile", "set_gra
 _IN_PYTHON = frozenset(("triplet_margin_with_distance_loss", "gaussian_nll_loss"))
 
 
-_WAITED = WeakIdKeyDictionary()
 _GETTERS = ("_get_", "_is_", "_len_", "_has_")
 
 
@@ -276,10 +273,7 @@ def wrap_torch(builder: Any, value: Any, source: Any) -> VariableTracker | None:
 
 def _wrap_tensor(state: Any, value: torch.Tensor, source: Any) -> VariableTracker:
     cls = type(value)
-    # Of a lazy module, whose first call gives it its shape.
-    if issubclass(cls, (UninitializedParameter, UninitializedBuffer)) and value not in _WAITED:
-        _WAITED[value] = True
-        raise NotYet("input_subclass", f"a tensor of class {cls.__name__}")
+    lazy_modules.wait_for_shape(value)
     if not subclasses.is_captured(state, cls):
         raise GraphBreak("input_subclass", f"a tensor of class {cls.__name__}")
     wraps = cls not in subclasses.PLAIN and wrappers.is_wrapper(cls)
