@@ -469,3 +469,15 @@ def test_namespaces_of_classes_that_change():
 
     fn.kept = Changing
     return fn
+
+
+@differential(graphs=1)
+def test_getters_in_c(x):
+    code = types.FunctionType.__code__
+    cause = Exception.__cause__
+    try:
+        raise ValueError(x.shape) from KeyError(2)
+    except ValueError as error:
+        told = type(cause.__get__(error)), Exception.args.__get__(error)
+    return (x + int.real.__get__(3), int.imag, code.__name__, code.__get__(test_getters_in_c) is None, told, code is types.FunctionType.__code__,
+            complex.real == complex.real, torch.Tensor.shape.__get__(x), torch.Tensor.T.__get__(x), torch.Tensor.is_leaf.__objclass__)

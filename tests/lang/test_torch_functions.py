@@ -279,6 +279,31 @@ def test_what_is_asked_around_breaks(t, x):
     return y, LOG
 
 
+GETTERS = {torch.Tensor.ndim.__get__: "dimensions", torch.Tensor.shape.__get__: "shape", torch.add: "sum"}
+
+
+class Looking(torch.Tensor):
+    """Tells functions apart as torch's documentation shows it."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func == torch.Tensor.ndim.__get__:
+            return 10
+        LOG.append((GETTERS.get(func), func in (torch.Tensor.shape.__get__, torch.Tensor.T.__get__), torch.Tensor.shape.__get__ != func,
+                    func in {torch.Tensor.shape.__get__: 1}, func == torch.add))
+        return super().__torch_function__(func, types, args, kwargs or {})
+
+
+@differential(lambda: (make(Looking, 2, 3), torch.ones(3)), graphs=1)
+def test_getters_are_told_apart(t, x):
+    return t.ndim, t.shape, torch.add(t, x), t.T, t.sin(), LOG
+
+
+@differential(lambda: (make(Logging, 2, 3), torch.ones(3)), graphs=1)
+def test_functions_in_python_that_only_call_methods(t, x):
+    return F.sigmoid(F.sigmoid(t)), F.tanh(F.tanh(t)), F.hardsigmoid(F.sigmoid(t)), F.hardswish(t + x), LOG
+
+
 class Doubling(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):

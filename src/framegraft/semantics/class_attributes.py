@@ -24,6 +24,8 @@ from ..model.value import (
 from . import calls, class_writes, instances, lookup
 from .wrapping import CONSTANT_TYPES, wrap_class, wrap_constant, wrap_pinned
 
+_OF_CLASS = (types.MemberDescriptorType, types.GetSetDescriptorType)
+
 
 def class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str) -> VariableTracker:
     meta = lookup.metaclass(tx, cls)
@@ -73,7 +75,7 @@ def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallb
         text = f"type object '{type_name(cls)}' has no attribute '{name}'"
         raise UserRaise(user_error(AttributeError, text))
     lookup.guard_kind(tx, cls, name, found)
-    in_c = isinstance(found, types.MemberDescriptorType)
+    in_c = isinstance(found, _OF_CLASS)
     if in_c and meta is type and lookup.defines(type, name):
         return _type_member(tx, obj, cls, name)  # ``types.SimpleNamespace.__dict__``: type's data descriptors come first
     if lookup.is_plain(tx, found, staticmethod):
@@ -84,9 +86,8 @@ def generic_class_attr(tx: Any, obj: ObjectVariable, cls: type, name: str, fallb
         return instances.bind(tx, found, NONE, cls, name, owner=obj)
     if isinstance(found, types.ClassMethodDescriptorType) and id(found) in HANDLERS:
         return MethodVariable(wrap_pinned(tx, found), obj)
-    if isinstance(found, (types.FunctionType, property, types.MemberDescriptorType)) or callable(found):
-        if not hasattr(type(found), "__get__") or isinstance(found, (types.FunctionType, property,
-                                                                     types.MemberDescriptorType)):
+    if in_c or isinstance(found, (types.FunctionType, property)) or callable(found):
+        if in_c or not hasattr(type(found), "__get__") or isinstance(found, (types.FunctionType, property)):
             return class_value(tx, cls, name, found)
         try:
             value = getattr(cls, name)

@@ -67,6 +67,9 @@ def compare(tx: Any, fn: Any, a: VariableTracker, b: VariableTracker) -> Variabl
     if fn in (operator.eq, operator.ne):
         if isinstance(a, SliceVariable) and isinstance(b, SliceVariable):
             return _compare_sequences(tx, fn, a.items, b.items)
+        wrappers = hashed.slot_wrapper(a), hashed.slot_wrapper(b)
+        if None not in wrappers:
+            return constant(fn(*wrappers))
         if type(a) is type(b) and isinstance(a, (MethodVariable, BuiltinMethodVariable)):
             return constant(_same_methods(tx, a, b) == (fn is operator.eq))
     swap = b.python_type() is not a.python_type() and lookup.inherits(b.python_type(), a.python_type())
@@ -154,6 +157,8 @@ def slot_result(tx: Any, left: VariableTracker, name: str, right: VariableTracke
         if found is types.BuiltinFunctionType.__eq__ or found is types.BuiltinFunctionType.__ne__:  # meth_richcompare
             other = getattr(right, "value", None)
             return constant(found(left.value, other)) if issubclass(type(other), types.BuiltinFunctionType) else None
+        if getattr(found, "__objclass__", None) is types.MethodWrapperType:
+            return None  # two of them are compared before
         if getattr(found, "__objclass__", None) is types.UnionType:  # union_richcompare
             if not issubclass(right.python_type(), types.UnionType):
                 return None

@@ -13,6 +13,7 @@ from ..errors import GraphBreak, UserRaise
 from ..interp.state import realize, user_error
 from ..model.dispatch import TENSOR, specialised
 from ..model.value import (
+    BuiltinMethodVariable,
     ConstantVariable,
     DequeVariable,
     DictVariable,
@@ -56,6 +57,17 @@ def pin_nan(tx: Any, tracker: ConstantVariable) -> None:
         tx.state.guards.add(tracker.source, "ID", tracker.value)
 
 
+def slot_wrapper(tracker: VariableTracker) -> Any:
+    """The method of a slot that a tracker stands for, ``torch.Tensor.ndim.__get__``: each look-up makes an equal one. Or None."""
+    if isinstance(tracker, ObjectVariable):
+        return tracker.value if type(tracker.value) is types.MethodWrapperType else None
+    owner = tracker.obj if isinstance(tracker, BuiltinMethodVariable) and tracker.name == "__get__" else None
+    return owner.value.__get__ if isinstance(owner, ObjectVariable) and type(owner.value) in _OF_CLASS else None  # type: ignore[attr-defined]
+
+
+_OF_CLASS = (types.GetSetDescriptorType, types.MemberDescriptorType)
+
+
 def hash_key(tx: Any, key: VariableTracker) -> Any:
     """A Python object that hashes and compares as the tracked one does."""
     key = specialised(key)
@@ -88,6 +100,8 @@ def hash_key(tx: Any, key: VariableTracker) -> Any:
             return own
     if isinstance(key, (TensorVariable, FunctionVariable)):
         return key
+    if isinstance(key, BuiltinMethodVariable) and (wrapped := slot_wrapper(key)) is not None:
+        return wrapped
     if isinstance(key, (ListVariable, DictVariable, SetVariable, DequeVariable, SliceVariable)):
         raise UserRaise(user_error(TypeError, f"unhashable type: '{type_name(key.python_type())}'"))
     raise GraphBreak("unsupported_builtin_method", f"a {key.python_type().__name__} as a key")

@@ -21,6 +21,7 @@ _COMPARED: dict[type, tuple[type, ...]] = {
     **_OPERANDS, object: (), list: (list,), tuple: (tuple,), str: (str,), bytes: (bytes,), collections.deque: (collections.deque,),
     range: (range,), slice: (slice,), types.CodeType: (types.CodeType,), types.MethodType: (types.MethodType,),
     types.CellType: (types.CellType,), types.BuiltinFunctionType: (types.BuiltinFunctionType,), type: (type,),
+    types.MethodWrapperType: (types.MethodWrapperType,),
 }
 _COMPARED[types.UnionType] = (types.UnionType,)  # type: ignore[index]  # a class where it is none of typing's forms
 _NO_BUFFER = frozenset((*_OPERANDS, type(None), list, tuple, str, collections.deque, range, slice, type, types.FunctionType))

@@ -268,6 +268,15 @@ def _asks_first(fn: Any) -> bool:
     return type(fn) is types.FunctionType and fn.__module__ == "torch._tensor" and fn.__code__.co_names[:1] in _QUESTIONS
 
 
+def _is_traced(fn: Any) -> bool:
+    """Whether this is a function in Python in which others are asked about (``torch.nn.functional.sigmoid`` calls ``Tensor.sigmoid``)."""
+    return type(fn) is types.FunctionType and id(fn) not in HANDLERS and not _may_be_asked(fn)
+
+
+def _traced(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker:
+    return calls.inline_call(tx, wrap_pinned(tx, fn), fn, args, kwargs)  # type: ignore[arg-type]
+
+
 _QUESTIONS = (("has_torch_function_unary",), ("has_torch_function",), ("has_torch_function_variadic",))
 
 
@@ -282,8 +291,8 @@ def overridden(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | 
     if not classes and not modes or id(fn) in _BLIND:
         return _as_method(tx, fn, args, kwargs)
     if not _may_be_asked(fn):
-        if isinstance(fn, types.FunctionType) and id(fn) not in HANDLERS and not TENSOR.takes(fn, args, kwargs):
-            return None  # in Python, and traced
+        if _is_traced(fn):
+            return _traced(tx, fn, args, kwargs) if TENSOR.takes(fn, args, kwargs) else None
         raise GraphBreak("input_subclass", f"{getattr(fn, '__name__', fn)} near a __torch_function__")
     if tx.state.overrides_off and not modes:
         return _as_method(tx, fn, args, kwargs)
@@ -316,6 +325,8 @@ def _operator(tx: Any, fn: Any, args: list, kwargs: dict) -> VariableTracker | N
         return None
     if fn in _READ:
         raise GraphBreak("tensor_item", f"{fn.__name__}() of a tensor")
+    if _is_traced(fn):
+        return _traced(tx, fn, args, kwargs)
     fn = torch.Tensor.__len__ if fn is len else fn  # len() wants a number
     return _ask_and_answer(tx, fn, classes, args, kwargs)
 
