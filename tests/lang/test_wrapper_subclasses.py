@@ -348,6 +348,25 @@ def test_sizes_of_their_own(backend, dynamic):
     assert counter.frame_count == (1 if dynamic else 2)
 
 
+@BACKENDS
+@pytest.mark.parametrize("mark", [framegraft.mark_dynamic, framegraft.maybe_mark_dynamic, torch._dynamo.mark_dynamic])
+@pytest.mark.parametrize("make", [two, lambda *shape: TwoTensor(two(*shape), two(*shape)), lambda *shape: Scaled.make(
+    torch.randn(shape), Options(Kind.LINEAR, 8))])
+def test_marked_sizes(backend, mark, make):
+    """What is inside, and is as large, has the same dimensions."""
+    counter = framegraft.testing.CompileCounterWithBackend(backend)
+
+    def f(x):
+        return F.linear(torch.ones(2, 4), x) if type(x) is Scaled else x.sin()
+
+    compiled = framegraft.compile(f, backend=counter, fullgraph=True)
+    for rows in (3, 2, 5):
+        x = make(rows, 4)
+        mark(x, 0)
+        assert parts(compiled(x)) == parts(f(x))
+    assert counter.frame_count == (3 if type(x) is Scaled else 1)  # its class would be asked for its sizes in each call
+
+
 @dataclasses.dataclass(frozen=True)
 class Described:
     shape: torch.Size

@@ -18,6 +18,9 @@ ANY = "any"  # in place of a value that is a symbol
 FIXED = "fixed"  # in place of a value that the compiler takes for a constant
 
 
+_STRICT, _WEAK = _DYNAMIC = ("_dynamo_dynamic_indices", "_dynamo_weak_dynamic_indices")
+
+
 @dataclasses.dataclass
 class Plan:
     """What of one tensor becomes symbols: dimensions, and limits (lowest, highest; None for none) of some of them."""
@@ -46,6 +49,7 @@ class Policy:
         self.seen: dict[str, Any] = {}
         self._names: dict[Source, str] = {}
         self._fixed: set[Source] = set()
+        self._marks: dict[Source, dict[str, Any]] = {}  # of tensors inside of others
 
     def spare_compiler(self, how: str) -> None:
         """For a compiler that cannot have floats everywhere, now and in captures to come.
@@ -90,10 +94,20 @@ class Policy:
         self.seen[name] = (type(value), FIXED if fixed else ANY if wanted else value)
         return wanted
 
+    def mark_inside(self, part: torch.Tensor, source: Source, whole: torch.Tensor, place: Source) -> None:
+        """The marks of a tensor that holds others count for those of the same shape, too: its sizes are theirs.
+
+        Whether one of them may be a constant is asked of the outer one. (torch.compile's own mark_dynamic marks what is inside, too.)
+        """
+        marks, outer = part.__dict__, self._marks.get(place, whole.__dict__)
+        dynamic = {d for of in (marks, outer) for name in _DYNAMIC for d in of.get(name) or ()}
+        if dynamic and part.shape == whole.shape:
+            self._marks[source] = {**marks, _STRICT: set(), _WEAK: dynamic}
+
     def tensor(self, tensor: torch.Tensor, source: Source) -> Plan | None:
         """What of a tensor becomes symbols, None for nothing."""
-        marks: Any = tensor.__dict__
-        marked = marks.get("_dynamo_dynamic_indices") or marks.get("_dynamo_unbacked_indices") or marks.get("_dynamo_weak_dynamic_indices")
+        marks: Any = self._marks.get(source, tensor.__dict__)
+        marked = marks.get(_STRICT) or marks.get("_dynamo_unbacked_indices") or marks.get(_WEAK)
         if self.dynamic is False and not marked or isinstance(tensor, torch.nn.Parameter) and not marked:
             return None
         rank = tensor.dim()
@@ -142,9 +156,9 @@ def _apply_marks(plan: Plan, marks: dict[str, Any], rank: int) -> None:
     def dims(name: str) -> set[int]:
         return {d % rank for d in marks.get(name) or () if -rank <= d < rank}
 
-    plan.sizes |= dims("_dynamo_weak_dynamic_indices")
+    plan.sizes |= dims(_WEAK)
     plan.sizes -= dims("_dynamo_static_indices")
-    plan.strict = dims("_dynamo_dynamic_indices")
+    plan.strict = dims(_STRICT)
     plan.sizes |= plan.strict
     plan.unbacked = dims("_dynamo_unbacked_indices") | dims("_dynamo_strict_unbacked_indices")
     plan.sizes -= plan.unbacked

@@ -191,6 +191,8 @@ def _guard(state: Any, value: Any, source: Source, guard: Any) -> dict[str, Any]
         wraps = isinstance(part, torch.Tensor) and is_wrapper(type(part))
         if not wraps and not (type(part) in _PLAIN and part.layout is torch.strided and not part.is_quantized):
             raise GraphBreak("input_subclass", f"a {type(value).__name__} that holds a {type(part).__name__}")
+        if state.graph.policy is not None:
+            state.graph.policy.mark_inside(part, inner, value, source)
         found[name] = guard(state, part, inner)
         if wraps:
             guard_context(state, part, inner)
