@@ -326,6 +326,9 @@ class _Disable(_Mode):
 def disable(fn: Any = None, recursive: bool = True) -> Any:
     """Keep ``fn``, and all that it calls, out of every capture; without ``fn`` a context manager, and a decorator.
 
+    Of a module, this gives a module that stands for it; of a class whose instances can be called, the class: it is their calls that
+    are kept out.
+
     recursive: with False, what ``fn`` calls is captured as if it was called from outside. ``fn`` must be a Python function then.
     """
     if fn is None:
@@ -340,6 +343,11 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
         _native.set_skip(fn.__code__, True)
         fn._framegraft_disabled = True  # type: ignore[attr-defined]
         return fn
+    if isinstance(fn, torch.nn.Module):
+        return DisabledModule(fn._orig_mod if isinstance(fn, OptimizedModule) else fn)
+    if isinstance(fn, type) and any("__call__" in base.__dict__ for base in fn.__mro__):
+        fn.__call__ = disable(fn.__call__)
+        return fn
 
     @functools.wraps(fn)
     def disabled(*args: Any, **kwargs: Any) -> Any:
@@ -348,6 +356,27 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
 
     disabled._framegraft_disabled = True  # type: ignore[attr-defined]
     return disabled
+
+
+class DisabledModule(OptimizedModule):
+    """A module whose calls are kept out of every capture: it stands for the original, as a compiled one does."""
+
+    def __init__(self, module: torch.nn.Module) -> None:
+        self.__dict__["_orig_mod"] = module
+
+    @disable
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]
+        return self.__dict__["_orig_mod"](*args, **kwargs)
+
+    @property
+    def forward(self) -> Any:  # type: ignore[override]
+        return disable(self.__dict__["_orig_mod"].forward)
+
+    def __repr__(self) -> str:
+        return f"DisabledModule({self._orig_mod!r})"
+
+    def __reduce__(self) -> Any:
+        return disable, (self._orig_mod,)
 
 
 def reset() -> None:

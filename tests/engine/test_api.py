@@ -216,6 +216,58 @@ def test_disable(counter, x):
         strict(x)
 
 
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, v):
+        return self.inner(v.sigmoid())
+
+
+class Around(torch.nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+        self.last = torch.nn.Linear(4, 4)
+
+    def forward(self, v):
+        return self.last(self.layer(v.sin()))
+
+
+def test_disable_of_a_module(counter):
+    net, v = Around(Layer()), torch.ones(2, 4)
+    expected, names = net(v), list(net.state_dict())
+    net.layer.register_forward_pre_hook(lambda module, args: (args[0] * 1,))
+    net.layer = framegraft.disable(net.layer)
+    assert isinstance(net.layer, Layer) and list(net.state_dict()) == names
+    assert torch.equal(framegraft.compile(net, backend=counter)(v), expected)
+    assert counter.frame_count == 2 and counter.op_count == 2  # sin and linear
+    again = copy.deepcopy(framegraft.disable(framegraft.compile(net.layer, backend=counter)))
+    assert torch.equal(framegraft.compile(again, backend=counter)(v), net.layer(v)) and again.eval() is again
+    assert torch.equal(framegraft.compile(again.forward, backend=counter)(v), net.layer(v))
+    assert counter.frame_count == 2
+    with framegraft.optimize(counter):
+        again(v)
+    assert counter.frame_count == 2
+
+
+def test_disable_of_a_class(counter, x):
+    Kept = framegraft.disable(type("Kept", (Layer,), {}))
+
+    @framegraft.disable()
+    class Adding:
+        def __call__(self, v):
+            return v.sin() + 1
+
+    net, v, adding = Around(Kept()), torch.ones(2, 4), Adding()
+    assert torch.equal(framegraft.compile(net, backend=counter)(v), net(v)) and type(net.layer) is Kept
+    assert counter.frame_count == 2 and counter.op_count == 2
+    f = framegraft.compile(lambda v: adding(v + 1) * 2, backend=counter)
+    assert torch.equal(f(x), adding(x + 1) * 2) and isinstance(adding, Adding)
+    assert counter.frame_count == 4
+
+
 def test_disable_of_the_function_alone(counter, x):
     def inner(v):
         return v.sin() * 2 if framegraft.is_compiling() else v * 1000
