@@ -65,7 +65,8 @@ skip.TRACED.update(f.__code__ for f in (OptimizedModule.__getattr__, OptimizedMo
 skip.TRACED.update(_OWN[name].fget.__code__ for name in ("training", "forward", "__class__"))
 # How a module that torch.fx has made calls its forward(), which is code of the program like any other.
 skip.TRACED.update(c for c in GraphModule.recompile.__code__.co_consts if isinstance(c, types.CodeType) and c.co_name == "call_wrapped")
-skip.TRACED.update((_WrappedCall.__call__.__code__, torch.autograd.Function.__init__.__code__))
+skip.TRACED.update((_WrappedCall.__call__.__code__, torch.autograd.Function.__init__.__code__,
+                    _symbolic_trace.ProxyableClassMeta.__call__.__code__))
 skip.TRACED.update(vars(torch)[name].__code__ for name in (
     "sym_int", "sym_float", "sym_max", "sym_min", "sym_sum", "sym_not", "sym_ite", "sym_sqrt", "__all_and_float_types",
     "get_float32_matmul_precision") if name in vars(torch))  # not every torch has all of these

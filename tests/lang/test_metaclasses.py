@@ -1,8 +1,10 @@
 """Metaclasses: what they answer for their classes, and what calls of these are."""
 
+import abc
 import typing
 
 import torch
+from torch.fx import ProxyableClassMeta
 
 from .differential import differential
 
@@ -97,3 +99,23 @@ def test_a_metaclass_answers_for_its_classes(x):
 @differential(lambda: (torch.ones(2), type.__call__(Noted, "Out", (), {"_asked": [], "k": 1})))
 def test_a_metaclass_answers_for_a_class_from_outside(x, cls):
     return x + cls.k, cls.gone, cls.nothing, list(cls._asked)
+
+
+class Proxyable(abc.ABCMeta, ProxyableClassMeta):
+    pass
+
+
+class Ragged(metaclass=Proxyable):
+    """As torchrec makes its classes."""
+
+    def __init__(self, values, factor=2):
+        self.values, self.factor = values, factor
+
+    def scaled(self):
+        return Ragged(self.values * self.factor, factor=self.factor + 1)
+
+
+@differential(graphs=1)
+def test_a_class_whose_calls_torch_fx_may_record(x):
+    ragged = Ragged(x + 1).scaled()
+    return ragged.values.sum(), ragged.factor, type(ragged) is Ragged, ragged.scaled().values
