@@ -491,6 +491,7 @@ class Conversion:
                 guards.add(source.child("ATTR", "_base"), "EQ", None)
             else:
                 guards.add(source.child("ATTR", "_base").child("ATTR", "is_leaf"), "EQ", tensor._base.is_leaf)
+                guards.add(source, "PY", leaves.MadeAs(tensor))
         if state.graph.symbols is not None:
             for expression, cause in state.graph.symbols.guards():
                 guards.add(Source("NONE"), "SHAPE", expression, cause)

@@ -371,6 +371,16 @@ def with_history(fake: Any) -> Any:
 
 
 def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: torch.Tensor | None = None) -> Any:
+    fake = _fake_values(mode, tensor, extents, constant)
+    if tensor.requires_grad:
+        fake.requires_grad = True
+        if not tensor.is_leaf:
+            fake = with_history(fake)
+    return fake
+
+
+def _fake_values(mode: Any, tensor: torch.Tensor, extents: Any, constant: torch.Tensor | None = None) -> Any:
+    """A twin without gradient."""
     size, stride = _extents(tensor, extents)
     with no_dispatch(), _unguarded(mode, extents):
         meta = torch.empty_strided(size, stride, dtype=tensor.dtype, device=META)
@@ -381,12 +391,7 @@ def _fake_base(mode: Any, tensor: torch.Tensor, extents: Any = None, constant: t
             torch._C._set_conj(meta, True)
         if tensor.is_neg():
             torch._C._set_neg(meta, True)
-        fake = twin(mode, meta, tensor.device) if constant is None else FakeTensor(mode, meta, tensor.device, constant)
-    if tensor.requires_grad:
-        fake.requires_grad = True
-        if not tensor.is_leaf:
-            fake = with_history(fake)
-    return fake
+        return twin(mode, meta, tensor.device) if constant is None else FakeTensor(mode, meta, tensor.device, constant)
 
 
 def left_its_base(tensor: torch.Tensor) -> bool:
@@ -402,10 +407,22 @@ def _fake_view(mode: Any, tensor: torch.Tensor, extents: Any = None) -> Any:
         return _fake_base(mode, tensor, extents)
     base: Any = to_fake(mode, tensor._base)  # type: ignore[arg-type]
     if base.dtype != tensor.dtype or base.is_conj() != tensor.is_conj() or base.is_neg() != tensor.is_neg():
-        return _fake_base(mode, tensor, extents)  # view_as_real, view(dtype), conj(): as if it were no view
+        base = _other_base(mode, tensor, base, extents)
     place = (*_extents(tensor, extents), tensor.storage_offset())
     with _unguarded(mode, extents):
         return _view_of(mode, base, tensor, place)
+
+
+def _other_base(mode: Any, tensor: torch.Tensor, base: Any, extents: Any) -> Any:
+    """For view_as_real, view(dtype) and conj(): a base of the view's own kind, which shares nothing with the base's twin.
+
+    By it autograd knows which writes it refuses, those to views of leaves among them.
+    """
+    other = _fake_values(mode, tensor, extents)
+    if not base.requires_grad or not (tensor.is_floating_point() or tensor.is_complex()):
+        return other
+    other.requires_grad = True
+    return other if base.is_leaf else with_history(other)
 
 
 def _view_of(mode: Any, base: Any, tensor: torch.Tensor, place: tuple) -> Any:

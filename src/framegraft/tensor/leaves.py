@@ -15,8 +15,27 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from ..errors import GraphBreak
+from ..model.guards import Condition
 from ..model.value import ConstantVariable, TensorVariable, VariableTracker, constant
 from .running import run_node
+
+
+class MadeAs(Condition):
+    """Guard: a view was made in the same way (as one of several, in no_grad mode). To some of them autograd allows no writes."""
+
+    __name__ = "made_as"
+
+    def __init__(self, view: torch.Tensor) -> None:
+        self.key = int(_creation_of(view))
+
+    def __call__(self, value: torch.Tensor) -> bool:
+        try:
+            return int(_creation_of(value)) == self.key
+        except RuntimeError:  # it is no view
+            return False
+
+
+_creation_of: Any = torch._C._autograd._get_creation_meta  # type: ignore[attr-defined]
 
 
 class Traced(NotImplementedError):
