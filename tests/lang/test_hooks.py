@@ -322,3 +322,54 @@ def test_backward_pass_that_is_recorded(f, whole, backend):
             second = torch.autograd.grad(first.sum(), x) if create else ()
             found.append((first.tolist(), [t.tolist() for t in second]))
         assert found[0] == found[1]
+
+
+class Forgets(torch.autograd.Function):
+    """Its backward pass gives no gradient."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+def asks(x):
+    def hook(grad):
+        if grad is None:
+            raise ValueError("no gradient")
+
+    y = x * 2
+    y.register_hook(hook)
+    return y
+
+
+def makes_up(x):
+    y = x * 2
+    y.register_hook(lambda grad: torch.ones(3) if grad is None else grad * 3)
+    return y
+
+
+def checks_the_class(x):
+    y = x * 2
+    y.register_hook(lambda grad: grad * 3 if isinstance(grad, torch.Tensor) else torch.ones(3))
+    return y
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("f", [asks, makes_up, checks_the_class])
+def test_no_gradient(f, backend):
+    def found(fn):
+        x = torch.ones(3, requires_grad=True)
+        y = fn(x)
+        told = [torch.autograd.grad(y.sum(), x, retain_graph=True)[0]]
+        try:
+            told += torch.autograd.grad(Forgets.apply(y).sum(), x, allow_unused=True)
+        except (ValueError, RuntimeError) as error:
+            told.append(error)
+        return repr(told)
+
+    compiled = framegraft.compile(f, backend=backend)
+    assert found(compiled) == found(compiled) == found(f)

@@ -19,7 +19,7 @@ from ..interp.state import realize
 from ..model.dispatch import method
 from ..model.value import NONE, FunctionVariable, MethodVariable, ObjectVariable, TensorVariable, VariableTracker
 from . import subgraphs, torchops
-from .steady import is_steady
+from .steady import is_steady, tells_none
 
 
 @has_side_effect
@@ -111,6 +111,8 @@ def register(tx: Any, obj: TensorVariable, args: list, kwargs: dict) -> Variable
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a tensor that requires no gradient")
     if torch.is_autocast_enabled("cpu") or not is_steady(tx, args[0]):
         raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a hook that may look at what changes before the backward pass")
+    if tells_none(tx, args[0]):
+        raise GraphBreak("hook_on_intermediate", "Tensor.register_hook() of a hook that asks whether there is a gradient")
     traced, recorded, asked = (_trace(tx, args[0], obj.fake, *how) for how in ((False, False), (True, False), (True, True)))
     if traced is None and recorded is None and asked is None:
         return HandleVariable()  # it has looked at the gradient, no more

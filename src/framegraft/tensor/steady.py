@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 import types
 from collections.abc import Iterator
 from typing import Any
@@ -65,6 +66,20 @@ def may_be_stored_later(tx: Any, fn: VariableTracker) -> bool:
         source = fn.source.child("FCLOSURE")  # behind a break, the trace meets a function of its own as one from outside
         cells = [realize(LazyVariable(cell, source.child("ITEM", i)), tx.state) for i, cell in enumerate(fn.value.__closure__ or ())]
     return any(isinstance(cell, CellVariable) and _Walk(tx).is_stored_later(cell) for cell in cells)
+
+
+def tells_none(tx: Any, fn: VariableTracker) -> bool:
+    """Whether a steady function may find that it was given None and go on, where another fails."""
+    walk = _Walk(tx)
+    walk.function(realize(fn, tx.state))
+    codes = [seen.code if isinstance(seen, FunctionVariable) else getattr(seen.value, "__code__", None) for seen in walk.seen.values()]
+    return any(_compares_with_none(inst) for code in codes if code is not None for inst in _instructions(code))
+
+
+def _compares_with_none(inst: Any) -> bool:
+    if inst.op == "LOAD_GLOBAL":
+        return inst.arg in ("isinstance", "type")
+    return inst.op == "POP_JUMP_IF" and "none" in inst.arg or inst.op == "APPLY" and inst.arg[0] in (operator.is_, operator.is_not)
 
 
 class _Walk:
