@@ -1,4 +1,4 @@
-"""Writes in place that autograd refuses, depending on how the tensor was made: the program catches what is raised."""
+"""Writes in place that eager mode refuses, depending on how the tensor was made and where it lies: the program catches what is raised."""
 
 import pytest
 import torch
@@ -73,3 +73,67 @@ def test_caught(f, first):
         ours, wanted = MAKERS[name](), MAKERS[name]()
         assert compiled(ours) == f(wanted), name
         assert torch.equal(ours, wanted) and ours.requires_grad == wanted.requires_grad, name
+
+
+def in_memory():
+    """Pairs of tensors in one piece of memory."""
+    x = torch.arange(12.0).reshape(3, 4)
+    return {
+        "rows": (x[0], x[1]),
+        "the_same": (x[0], x[0]),
+        "a_row_further": (x[:2], x[1:]),
+        "an_element_further": (x.view(12)[:4], x.view(12)[1:5]),
+        "columns": (x[:, :2], x[:, 1:3]),
+        "transposed": (x[:, :3], x[:, :3].t()),
+        "square": (x[:2, :2].contiguous(), torch.ones(2, 2)),
+    }
+
+
+def copy_into(a, b):
+    try:
+        a.copy_(b)
+    except RuntimeError:
+        return "caught"
+
+
+def add_into(a, b):
+    try:
+        a += b
+    except RuntimeError:
+        return "caught"
+
+
+def write_out(a, b):
+    try:
+        torch.sin(b, out=a)
+    except RuntimeError:
+        return "caught"
+
+
+def store(a, b):
+    try:
+        a[:] = b
+    except RuntimeError:
+        return "caught"
+
+
+def inside(a, b):
+    d, found = torch.cat([a.flatten(), b.flatten()]), []
+    for other in (d[:3], d[1:4], d[3:6]):
+        try:
+            d[:3].copy_(other)
+        except RuntimeError:
+            found.append(True)
+    return d, found
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("f", [copy_into, add_into, write_out, store, inside])
+def test_one_memory(f, backend):
+    for name in in_memory():
+        compiled = framegraft.compile(f, backend=backend)
+        for _ in range(2):
+            ours, wanted = in_memory()[name], in_memory()[name]
+            assert repr((compiled(*ours), ours)) == repr((f(*wanted), wanted)), name
+        framegraft.reset()

@@ -217,6 +217,8 @@ class CaptureMode(FakeTensorMode):
                 if target.layout is torch.strided:
                     storage = target.untyped_storage()
                     self.written[storage._cdata] = storage
+                    if in_place:
+                        _refuse_overlap(target, storage, [*args, *kwargs.values()])
 
     def _in_place(self, kind: str, func: Any, classes: Any, args: tuple, kwargs: dict) -> Any:
         """As torch's, but a tensor keeps its shape: torch's decompositions let a fake one grow where a real one raises."""
@@ -246,6 +248,34 @@ class CaptureMode(FakeTensorMode):
         FakeTensorMode._dispatch_impl.__code__, _GLOBALS, "_dispatch_impl",
         FakeTensorMode._dispatch_impl.__defaults__, FakeTensorMode._dispatch_impl.__closure__,
     )
+
+
+def _refuse_overlap(target: FakeTensor, storage: torch.UntypedStorage, operands: list) -> None:
+    """Kernels refuse to write to a tensor of which another operand is a part (MemoryOverlap.cpp); compilers read that one from a copy."""
+    for given in operands:
+        for other in given if isinstance(given, (list, tuple)) else (given,):
+            if other is target or type(other) is not FakeTensor or other.layout is not torch.strided:
+                continue
+            if other.untyped_storage()._cdata == storage._cdata and _overlap(_extent(target), _extent(other)):
+                raise RuntimeError("a write to a tensor of which another operand holds a part")
+
+
+def _extent(tensor: FakeTensor) -> tuple[Any, Any, tuple] | None:
+    """Where a tensor begins and ends in its storage, and how it lies there; None where it has gaps, or the sizes are not known."""
+    sizes = (*tensor.shape, *tensor.stride(), tensor.storage_offset())
+    if not all(type(size) is int for size in sizes) or not tensor.numel():
+        return None
+    dense = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size != 1 and stride != dense:
+            return None
+        dense *= size
+    begin = tensor.storage_offset() * tensor.itemsize
+    return begin, begin + tensor.nbytes, tensor.stride()
+
+
+def _overlap(one: tuple[Any, Any, tuple] | None, other: tuple[Any, Any, tuple] | None) -> bool:
+    return one is not None and other is not None and one != other and one[0] < other[1] and other[0] < one[1]
 
 
 def _checked(shape: Any, other: Any) -> bool:
