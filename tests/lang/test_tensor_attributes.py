@@ -170,6 +170,12 @@ def test_what_only_the_real_tensor_tells(x, y, z):
     return x * 2, y + 1 if x.is_shared() else y - 1, told, x.is_same_size(y)
 
 
+@pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+@differential(lambda: (torch.ones(3), torch.ones(2, dtype=torch.bool)))
+def test_class_of_the_storage(x, y):
+    return x.storage_type(), y.storage_type(), (x * 2).storage_type()
+
+
 @differential(lambda: (torch.ones(3),))
 def test_attributes_set_by_the_method(x):
     y, z = x + 1, x + 2

@@ -54,7 +54,7 @@ _VIEWED_IN_PLACE = frozenset(("unsqueeze_", "squeeze_", "transpose_", "t_", "swa
 _AUTOGRAD = {"backward": "autograd_in_trace", "retain_grad": "autograd_in_trace", "register_hook": "hook_on_intermediate",
              "register_post_accumulate_grad_hook": "hook_on_intermediate"}
 SCALARS = frozenset(("item", "tolist", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__",
-                     "data_ptr", "is_nonzero", "storage", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
+                     "data_ptr", "is_nonzero", "storage", "storage_type", "untyped_storage", "__dlpack__", "equal", "allclose", "cpu_",
                      "__contains__", "__repr__", "__str__", "__format__", "storage_offset", "__reduce_ex__",
                      "__deepcopy__", "is_set_to", "_typed_storage", "element_size_"))
 # Methods that tell a constant which the graph's guards assure. Others tell what a fake tensor does not know.
