@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.autograd.graph import disable_saved_tensors_hooks, save_on_cpu, saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
 
 import framegraft
 
@@ -162,6 +163,69 @@ def test_disabled_and_used(x, y):
         print("half-way")
         told = torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
     return z * x, text, told, torch._C._autograd._saved_tensors_hooks_get_disabled_error_message()
+
+
+def disables_only(x):
+    with disable_saved_tensors_hooks("not here"):
+        return len(x)
+
+
+def disables_and_computes(x):
+    with disable_saved_tensors_hooks("not here"):
+        return x.sin()
+
+
+@pytest.mark.parametrize("f", [disables_only, disables_and_computes])
+@pytest.mark.parametrize("hooked", [(False, True, False), (True, False, True)])
+def test_disabled_where_there_are_hooks(f, hooked):
+    compiled = framegraft.compile(f, backend="eager")
+    x, _ = leaves()
+    for under in hooked:
+        if under:
+            with saved_tensors_hooks(to_half, to_float), pytest.raises(RuntimeError, match="not here"):
+                compiled(x)
+        else:
+            assert torch.equal(torch.as_tensor(compiled(x)), torch.as_tensor(f(x)))
+
+
+@differential(leaves)
+def test_disabled_inside_of_hooks(x, y):
+    with saved_tensors_hooks(to_half, to_float):
+        try:
+            with disable_saved_tensors_hooks("not here"):
+                pass
+        except RuntimeError as error:
+            return x * 2, str(error)
+
+
+@differential(leaves)
+def test_checkpoint_where_they_are_disabled(x, y):
+    def disables(x):
+        with disable_saved_tensors_hooks("not here"):
+            return x.sin()
+
+    found = []
+    try:
+        checkpoint(disables, x, use_reentrant=False)
+    except RuntimeError as error:
+        found.append(str(error))
+    with disable_saved_tensors_hooks("not here"):
+        try:
+            checkpoint(torch.sin, x, use_reentrant=False)
+        except RuntimeError as error:
+            found.append(str(error))
+    return x * y, found
+
+
+def test_checkpoint_called_where_they_are_disabled():
+    def f(x):
+        return checkpoint(torch.sin, x, use_reentrant=False)
+
+    compiled = framegraft.compile(f, backend="eager")
+    x, _ = leaves()
+    assert torch.equal(compiled(x), x.sin())
+    with disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="not here"):
+        compiled(x)
 
 
 def test_hooks_around_and_inside():

@@ -30,6 +30,7 @@ from ..model.dispatch import handles
 from ..model.value import ConstantVariable, ObjectVariable, VariableTracker
 from ..semantics import calls
 from . import recompute, steady
+from .modes import guard_answer, hooks_disabled, set_hooks_disabled
 from .reentrant import run_in_both_modes
 from .selective import Selection
 
@@ -53,6 +54,10 @@ def checkpoint(tx: Any, args: list, kwargs: dict) -> VariableTracker:
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint of a function whose variables may change before it runs again")
     if reentrant.value and (kwargs or any(name not in _REENTRANT for name in given)):
         raise GraphBreak("untraceable_call", "torch.utils.checkpoint with use_reentrant=True and keywords for the function")
+    if not reentrant.value and torch.is_grad_enabled():
+        guard_answer(tx, hooks_disabled, tx.state.graph.modes.values[set_hooks_disabled,])
+        if hooks_disabled() is not None:
+            raise GraphBreak("untraceable_call", "torch.utils.checkpoint where hooks on saved tensors are disabled")
     graph = tx.state.graph.graph
     before = next(iter(reversed(graph.nodes)), None)
     with _run_twice(tx.state, same_numbers is None or bool(same_numbers.value)):

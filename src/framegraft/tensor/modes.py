@@ -54,6 +54,18 @@ def hooks_disabled() -> str | None:
     return _autograd._saved_tensors_hooks_get_disabled_error_message()
 
 
+class _Aside(threading.local):
+    hooks = 0  # of the program, that are kept from a trace
+
+
+_aside = _Aside()
+
+
+def has_hooks() -> bool:
+    """Whether the program has hooks on what will be saved: then nobody may disable them."""
+    return _aside.hooks > 0 or _autograd._top_saved_tensors_default_hooks(True) is not None
+
+
 def set_hooks_disabled(message: str | None) -> None:
     """A switch of torch in one function."""
     if message is None:
@@ -220,9 +232,11 @@ def no_saved_tensor_hooks() -> Iterator[None]:
     while (top := _autograd._top_saved_tensors_default_hooks(True)) is not None:
         hooks.append(top)
         _autograd._pop_saved_tensors_default_hooks()
+    _aside.hooks += len(hooks)
     try:
         yield
     finally:
+        _aside.hooks -= len(hooks)
         for pack, unpack in reversed(hooks):
             _autograd._push_saved_tensors_default_hooks(pack, unpack)
 

@@ -16,8 +16,7 @@ from ..interp.state import constant_value, realize
 from ..model.dispatch import handles
 from ..model.value import MISSING, NONE, VariableTracker, constant
 from ..semantics import instances
-from .modes import guard_answer, hooks_disabled, set_hooks_disabled, switch
-from .raising import note_errors
+from .modes import guard_answer, has_hooks, hooks_disabled, set_hooks_disabled, switch
 
 _autograd: Any = torch._C._autograd  # type: ignore[attr-defined]
 
@@ -38,7 +37,9 @@ def disable(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     message = constant_value(realize(args[0], tx.state)) if len(args) == 1 and not kwargs else MISSING
     if type(message) is not str:
         raise GraphBreak("unsupported_context", "saved tensors' hooks disabled with something other than a message")
-    note_errors(tx.state, "disable_saved_tensors_hooks", raises=True)  # where somebody has pushed some
+    if has_hooks() or tx.state.pure:  # torch.utils.checkpoint has hooks of its own
+        raise GraphBreak("unsupported_context", "saved tensors' hooks disabled where there are some")
+    guard_answer(tx, has_hooks, False)
     _guard(tx)
     switch(tx, set_hooks_disabled, (message,))
     return NONE
