@@ -110,3 +110,18 @@ def test_contexts_behind_a_break(x):
               graphs=1)
 def test_wrapped_modules(model, x):
     return model(x)
+
+
+@differential(lambda: (torch.ones(3),))
+def test_contexts_of_something_else(x):
+    found = []
+    for given in ([2], [torch.ops.aten.mm], (MM,), 3):
+        try:
+            create_selective_checkpoint_contexts(given)
+        except (TypeError, ValueError) as error:
+            found.append((type(error), str(error)))
+    try:
+        create_selective_checkpoint_contexts()
+    except TypeError as error:
+        found.append(str(error))
+    return x + 1, found

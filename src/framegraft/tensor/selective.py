@@ -22,11 +22,12 @@ from ..interp.regions import pure
 from ..interp.state import realize
 from ..model.dispatch import handles
 from ..model.value import ConstantVariable, ListVariable, ObjectVariable, TupleVariable, VariableTracker, constant
-from ..semantics import calls
+from ..semantics import calls, functions
 from ..semantics.wrapping import wrap_pinned
 from . import running, subgraphs
 from .fake import CaptureMode
 
+_PARAMETERS = ("policy_fn_or_list", "allow_cache_entry_mutation")
 _WHAT = "torch.utils.checkpoint with a context_fn"
 _SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
 _PLAIN = (bool, int, float, complex, str, type(None), torch.dtype, torch.device, list, tuple, dict)
@@ -47,8 +48,21 @@ class _ContextVariable(VariableTracker):
 
 @handles(torch.utils.checkpoint.create_selective_checkpoint_contexts)
 def contexts(tx: Any, args: list, kwargs: dict) -> VariableTracker:
-    given = dict(zip(("policy_fn_or_list", "allow_cache_entry_mutation"), args, strict=False)) | kwargs
-    return TupleVariable([_ContextVariable(given["policy_fn_or_list"]) for _ in range(2)])
+    given = dict(zip(_PARAMETERS, args, strict=False))
+    if len(args) > len(_PARAMETERS) or {*given} & {*kwargs} or not {*kwargs} <= {*_PARAMETERS} or _PARAMETERS[0] not in given | kwargs:
+        raise GraphBreak("untraceable_call", "create_selective_checkpoint_contexts() of what it does not take")
+    policy = realize((given | kwargs)[_PARAMETERS[0]], tx.state)
+    if not functions.is_callable(tx, policy) and _operators(tx, policy) is None:  # eager mode says what is wrong
+        raise GraphBreak("untraceable_call", "create_selective_checkpoint_contexts() of neither a function nor a list of operators")
+    return TupleVariable([_ContextVariable(policy) for _ in range(2)])
+
+
+def _operators(tx: Any, policy: VariableTracker) -> list | None:
+    """What a list lists; None where that is not operators, or it is no list."""
+    if not isinstance(policy, ListVariable):
+        return None
+    listed = [getattr(realize(item, tx.state), "value", None) for item in policy.items]
+    return listed if all(isinstance(op, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) for op in listed) else None
 
 
 class Selection:
@@ -65,8 +79,8 @@ class Selection:
         self.policy = realize(items[0].policy, tx.state)
         self.listed: list | None = None
         if isinstance(self.policy, ListVariable):
-            self.listed = [getattr(realize(item, tx.state), "value", None) for item in self.policy.items]
-            if not all(isinstance(op, (torch._ops.OpOverload, torch._ops.HigherOrderOperator)) for op in self.listed):
+            self.listed = _operators(tx, self.policy)
+            if self.listed is None:
                 raise GraphBreak("untraceable_call", f"{_WHAT} that lists something other than operators")
 
     def mark(self, nodes: Iterable[torch.fx.Node]) -> None:
