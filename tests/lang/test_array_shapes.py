@@ -21,6 +21,13 @@ def test_changed_in_size(x):
 
 
 @differential()
+def test_of_frequencies(x):
+    a, sizes = np.ones((2, 3)), np.array([4, 5])
+    made = np.fft.fftfreq(np.array(3)), np.fft.fft(a, np.array(5)), np.fft.fft2(a, sizes), np.fft.fftn(a, s=sizes), np.fft.fftshift(a, np.array([0]))
+    return [b.shape for b in made], np.logspace(0.0, 1.0, np.array(4)).shape, np.take(a, np.array(1), np.array(1)).shape
+
+
+@differential()
 def test_along_an_axis(x):
     a, zero, one = np.ones((2, 3)), np.array(0), np.array(1)
     made = a.sum(zero), np.sum(a, axis=zero), a.mean(axis=zero), np.concatenate([a, a], zero), np.tensordot(a, a.T, np.array([[1], [0]]))
