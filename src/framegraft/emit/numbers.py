@@ -51,6 +51,8 @@ def _load_expression(cg: Any, expr: Any) -> None:
         cg.load_source(symbols.slots[expr].leaf())
     elif expr in symbols.derived:
         cg.load(symbols.derived[expr])
+    elif expr.is_Symbol:  # one that the data decides, and that the graph has found to be equal to something known
+        _load_expression(cg, symbols.known(expr))
     elif _is_plain(expr, symbols.slots):
         terms = sorted(expr.args, key=lambda a: a.is_Integer)
         for index, term in enumerate(terms):

@@ -340,6 +340,12 @@ class Symbols:
         value = self.env.create_symintnode(symbol, hint=None if hint is None else int(hint))
         return self.graph.add_number(str(symbol), slot.leaf(), value)
 
+    def known(self, symbol: Any) -> Any:
+        """What a symbol has turned out to be."""
+        found = self.env.replace(symbol)
+        assert found != symbol, symbol
+        return found
+
     def function(self, expr: Any) -> tuple[Callable[..., Any], list]:
         """A Python function that computes an expression, and the symbols that it takes."""
         arguments = sorted(expr.free_symbols, key=str)
