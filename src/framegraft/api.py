@@ -319,20 +319,29 @@ def run(fn: Any = None) -> Any:
 
 
 class _Disable(_Mode):
+    reason: str | None = None
+
     def __call__(self, fn: Any) -> Any:
-        return disable(fn)
+        return disable(fn, reason=self.reason)
 
 
-def disable(fn: Any = None, recursive: bool = True) -> Any:
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Keep ``fn``, and all that it calls, out of every capture; without ``fn`` a context manager, and a decorator.
 
     Of a module, this gives a module that stands for it; of a class whose instances can be called, the class: it is their calls that
     are kept out.
 
     recursive: with False, what ``fn`` calls is captured as if it was called from outside. ``fn`` must be a Python function then.
+    reason: told where a call of ``fn`` breaks a graph.
     """
+    if reason is not None and not isinstance(reason, str):
+        raise TypeError(f"reason must be a text or None, not a {type(reason).__name__}")
     if fn is None:
-        return _Disable(2) if recursive else functools.partial(disable, recursive=False)
+        if not recursive:
+            return functools.partial(disable, recursive=False, reason=reason)
+        mode = _Disable(2)
+        mode.reason = reason
+        return mode
     if isinstance(fn, _native.CompiledFunction):
         fn = fn.fn
     if not callable(fn):
@@ -341,12 +350,12 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
         if not isinstance(fn, types.FunctionType):
             raise TypeError(f"fn must be a Python function where recursive is False, not a {type(fn).__name__}")
         _native.set_skip(fn.__code__, True)
-        fn._framegraft_disabled = True  # type: ignore[attr-defined]
+        fn._framegraft_disabled = reason or True  # type: ignore[attr-defined]
         return fn
     if isinstance(fn, torch.nn.Module):
         return DisabledModule(fn._orig_mod if isinstance(fn, OptimizedModule) else fn)
     if isinstance(fn, type) and any("__call__" in base.__dict__ for base in fn.__mro__):
-        fn.__call__ = disable(fn.__call__)
+        fn.__call__ = disable(fn.__call__, reason=reason)
         return fn
 
     @functools.wraps(fn)
@@ -354,7 +363,7 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
         with _Disable(2):
             return fn(*args, **kwargs)
 
-    disabled._framegraft_disabled = True  # type: ignore[attr-defined]
+    disabled._framegraft_disabled = reason or True  # type: ignore[attr-defined]
     return disabled
 
 
@@ -400,8 +409,8 @@ def is_compiling() -> bool:
     return False
 
 
-def graph_break() -> None:
-    """Break the graph here; does nothing in eager code."""
+def graph_break(msg: str = "") -> None:
+    """Break the graph here; does nothing in eager code. ``msg`` is told with the break."""
 
 
 def allow_in_graph(fn: Any) -> Any:

@@ -16,7 +16,7 @@ from .api import OptimizedModule, _compile_object, compile, graph_break, is_comp
 from .errors import GraphBreak
 from .interp.state import realize
 from .model.dispatch import HANDLERS, handles
-from .model.value import NONE, FunctionVariable, MethodVariable
+from .model.value import NONE, ConstantVariable, FunctionVariable, MethodVariable
 from .run import skip
 from .run.convert import convert, raising
 from .semantics import calls, instances
@@ -25,8 +25,10 @@ from .tensor.arguments import call_in_graph
 
 
 def _inline_reason(fn: types.FunctionType) -> tuple[str, str] | None:
-    if fn.__dict__.get("_framegraft_disabled"):
-        return ("inline_disabled", f"{fn.__qualname__} is marked with framegraft.disable")
+    disabled = fn.__dict__.get("_framegraft_disabled")
+    if disabled:
+        why = "" if disabled is True else f": {disabled}"
+        return ("inline_disabled", f"{fn.__qualname__} is marked with framegraft.disable{why}")
     return skip.inline_reason(fn)
 
 
@@ -47,7 +49,9 @@ def evaluated(fn: Any, args: list, kwargs: dict) -> Any:
 
 @handles(graph_break)
 def _handle_graph_break(tx: Any, args: list, kwargs: dict) -> Any:
-    raise GraphBreak("user_graph_break", "framegraft.graph_break()")
+    message = args[0] if args else kwargs.get("msg", NONE)
+    text = f": {message.value}" if isinstance(message, ConstantVariable) and message.value else ""
+    raise GraphBreak("user_graph_break", f"framegraft.graph_break(){text}")
 
 
 @handles(_compile_object)

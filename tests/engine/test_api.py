@@ -216,6 +216,23 @@ def test_disable(counter, x):
         strict(x)
 
 
+@pytest.mark.parametrize("mark", [lambda f: framegraft.disable(f, reason="it logs"), framegraft.disable(reason="it logs"),
+                                  framegraft.disable(recursive=False, reason="it logs")], ids=["function", "decorator", "alone"])
+def test_reasons_of_breaks_that_the_program_asks_for(mark, x):
+    opaque = mark(lambda v: v * 2)
+
+    def f(v):
+        v = opaque(v.sin())
+        framegraft.graph_break("by request")
+        return v.cos()
+
+    torch.testing.assert_close(framegraft.compile(f, backend="eager")(x), (x.sin() * 2).cos())
+    told = [str(reason) for reason in framegraft.break_reasons()]
+    assert any("it logs" in text for text in told) and any("by request" in text for text in told), told
+    with pytest.raises(TypeError, match="reason must be a text"):
+        framegraft.disable(f, reason=1)
+
+
 class Layer(torch.nn.Module):
     def __init__(self):
         super().__init__()
