@@ -3,6 +3,7 @@
 import sys
 import warnings
 
+import numpy as np
 import pytest
 import sympy  # noqa: F401 - which adds a filter where it is imported for the first time
 import torch
@@ -134,6 +135,20 @@ def recorded_of_an_operation(x):
     return y + len(found)
 
 
+def of_an_array(x):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        y = np.log(x.numpy() - 1)
+    return y
+
+
+def recorded_of_an_array(x):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        y = np.log(x.numpy() - 1)
+    return y, [str(w.message) for w in found]
+
+
 def looked_at(x):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -189,7 +204,7 @@ def warning_always():
 
 
 @pytest.mark.parametrize("action", ["always", "default", "ignore", "once"])
-@pytest.mark.parametrize("fn", [*ONE_GRAPH, of_an_operation, broken, recorded, recorded_of_an_operation, looked_at, errors])
+@pytest.mark.parametrize("fn", [*ONE_GRAPH, of_an_operation, broken, recorded, recorded_of_an_operation, of_an_array, recorded_of_an_array, looked_at, errors])
 def test_as_in_eager_mode(fn, action):
     counter = framegraft.testing.CompileCounter()
     globals().get("__warningregistry__", {}).clear()

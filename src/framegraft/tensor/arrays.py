@@ -288,6 +288,8 @@ def call(tx: Any, name: str, args: list, kwargs: dict) -> VariableTracker:
         args = [of_tensor(tx, args[0], [], {}), *args[1:]]  # what Tensor.__array__() gives
     if tx.state.graph.body is not None:
         raise GraphBreak("numpy_call", f"numpy.{name}() in a function given to torch")
+    if tx.state.catching:
+        raise GraphBreak("unsupported_context", f"numpy.{name}(), which may warn, inside of warnings.catch_warnings")
     place, overwrites = _place_of(name, "out"), _place_of(name, "overwrite_input")
     if "overwrite_input" in kwargs or overwrites is not None and len(args) > overwrites:
         raise GraphBreak("numpy_call", f"numpy.{name}() that may overwrite what it is given")
