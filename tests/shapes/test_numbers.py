@@ -219,3 +219,17 @@ def test_counting_from_numbers():
     for dynamic in (None, True):
         framegraft.reset()
         run(f, [(torch.ones(3), *numbers) for numbers in ((), (10,), (5, -1), (7, -2), (7, 3), (2**62, 5), (1.5, 2))], dynamic=dynamic)
+
+
+def test_counting_goes_on_behind_a_break():
+    def f(x, n):
+        numbers = itertools.count(n, 2)
+        x = x + next(numbers)
+        framegraft.graph_break()
+        return x + next(numbers), next(numbers)
+
+    for dynamic in (None, True):
+        framegraft.reset()
+        compiled = framegraft.compile(f, backend="eager", dynamic=dynamic)
+        for n in (3, 4, 5, 2**62):
+            torch.testing.assert_close(compiled(torch.ones(3), n), f(torch.ones(3), n), rtol=0, atol=0)

@@ -49,9 +49,11 @@ def _repeat(t: LazyIteratorVariable) -> Rest | None:
     return None if drawn is None else Rest([t.args[0], constant(len(drawn.items) - drawn.index)], {})
 
 
-def _count(t: LazyIteratorVariable) -> Rest:
-    step = _local(t, "step")
-    return Rest([constant(_local(t, "number") + step), constant(step)], {})
+def _count(t: LazyIteratorVariable) -> Rest | None:
+    number, step = _local(t, "number"), _local(t, "step")
+    if isinstance(number, VariableTracker) or isinstance(step, VariableTracker):
+        return None  # numbers that change
+    return Rest([constant(number + step), constant(step)], {})
 
 
 def _combinatoric(t: LazyIteratorVariable) -> Rest | None:
