@@ -75,3 +75,58 @@ def test_gradients(backend):
             out.sum().backward()
             found.append((out, x.grad, w.grad))
         torch.testing.assert_close(found[1], found[0])
+
+
+class Counted:
+    def __init__(self, compiler):
+        self.compiler, self.count, self.inputs = compiler, 0, []
+
+    def __call__(self, gm, example_inputs):
+        self.count += 1
+        self.inputs += example_inputs
+        return self.compiler(gm, example_inputs)
+
+
+def of_sizes(x, n):
+    return x * x.shape[0] + torch.arange(x.shape[0]), x.sum(0)
+
+
+def of_tensors(x, n):
+    return torch.relu(x) * 2
+
+
+def of_a_number(x, n):
+    return torch.zeros((n, n), dtype=torch.complex64) * 2
+
+
+def written(x, n):
+    x.add_(n)
+    return x[1:] * x[:-1]
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+@pytest.mark.parametrize("fn", [of_sizes, of_tensors, of_a_number, written])
+@pytest.mark.parametrize("compiler", [aot, inductor])
+def test_sizes_that_change(compiler, fn, dynamic):
+    if compiler is inductor and (dynamic or fn is of_sizes):
+        pytest.skip("seconds for each")
+    counted = Counted(compiler)
+    compiled = framegraft.compile(fn, backend=counted, dynamic=dynamic)
+    for n in (3, 4, 5, 6, 7):
+        x = torch.arange(float(n))
+        expected, got = (f(x.clone(), n) for f in (fn, compiled))
+        torch.testing.assert_close(got, expected)
+    assert counted.count == (1 if dynamic else 2)
+    assert all(type(value) in (torch.Tensor, torch.SymInt) for value in counted.inputs)
+
+
+def test_gradients_of_sizes_that_change():
+    counted = Counted(aot)
+    compiled = framegraft.compile(lambda x: (x * x.shape[0]).sin().sum(), backend=counted)
+    for n in (3, 4, 5, 6):
+        x = torch.arange(float(n), requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        compiled(x).backward()
+        (y * n).sin().sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)
+    assert counted.count == 2
