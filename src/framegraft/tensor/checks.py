@@ -19,7 +19,7 @@ from ..semantics import calls, operators, truth
 from ..semantics.functions import is_callable
 from ..semantics.wrapping import wrap_constant
 from . import symbolic
-from .raising import WORDS, can_check, count_on_rescue, run_check
+from .raising import WORDS, can_check, count_on_rescue
 from .running import run_node
 
 _C: Any = torch  # its private functions have no stubs
@@ -54,7 +54,7 @@ def _keep_number(tx: Any, value: SymbolicVariable, truth: bool) -> None:
         value = SymbolicVariable(value.value != 0, bool, None, (operator.ne, operator.ne, [value, constant(0)]))
     if not truth:
         value = SymbolicVariable(torch.sym_not(value.value), bool, None, (operator.not_, torch.sym_not, [value]))
-    symbolic.check(tx, value, lambda node: run_check(tx.state, node))
+    symbolic.check(tx, value)
 
 
 def _checker(function: Any, error: type[Exception]) -> None:
@@ -67,7 +67,7 @@ def _checker(function: Any, error: type[Exception]) -> None:
         def fail() -> None:
             raise UserRaise(user_error(error, _message(tx, function, given.get("message", NONE))))
 
-        return symbolic.check(tx, given["cond"], lambda node: run_check(tx.state, node), fail)
+        return symbolic.check(tx, given["cond"], fail)
 
 
 def _message(tx: Any, function: Any, message: VariableTracker) -> str:
@@ -93,7 +93,7 @@ def check_is_size(tx: Any, args: list, kwargs: dict) -> VariableTracker:
     limit = args[2] if len(args) > 2 else kwargs.get("max", NONE)
     for fn, bound in ((operator.ge, constant(0)), (operator.le, limit)):
         if bound is not NONE:
-            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]), lambda node: run_check(tx.state, node))
+            symbolic.check(tx, operators.apply(tx, fn, [args[0], bound]))
     return NONE
 
 

@@ -14,8 +14,9 @@ from ..model.value import SymbolicVariable, VariableTracker
 
 
 def as_tensor(value: float) -> torch.Tensor:
-    """Called by transformed code."""
-    return torch.tensor(value, dtype=torch.float64 if type(value) is float else torch.int64, device="cpu")  # whatever the default device
+    """Called by transformed code: how a number goes into a graph, since compilers know no float inputs, nor ints that the data decides."""
+    dtype = torch.float64 if isinstance(value, float) else torch.int64
+    return torch.tensor(value, dtype=dtype, device="cpu")  # whatever the default device
 
 
 def may_draw(tx: Any) -> bool:

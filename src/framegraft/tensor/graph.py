@@ -21,7 +21,7 @@ from ..errors import GraphBreak
 from ..model.source import Source
 from ..model.value import SymbolicVariable, TensorVariable
 from ..unheard import Counting
-from . import devices, seeds
+from . import devices, seeds, symbolic
 from .code import CapturedGraph
 from .fake import CaptureMode, FakeTensor, is_expanded, to_fake
 from .modes import ENTERED, Modes, leave_inference_mode
@@ -130,7 +130,7 @@ class OutputGraph:
             from .symbols import Symbols  # noqa: PLC0415 - sympy and its kin: half a second that static captures don't pay
 
             self.symbols = Symbols(self, self.config, self.where)
-            self.mode.use_symbols(self.symbols.env, self.symbols.holds)
+            self.mode.use_symbols(self.symbols.env, symbolic.holds)
         return self.symbols
 
     def number(self, value: int | float, source: Source) -> Any:

@@ -73,12 +73,13 @@ def _check_tensor(state: Any, node: Any) -> None:
             return
 
 
-def keep_assumed(state: Any, name: str) -> None:
+def keep_assumed(state: Any, name: str, args: list, kwargs: dict) -> None:
     """What an operation took for granted of numbers that the data decides: that they are equal to a size, say.
 
     Its kernel may see that they are not, or take another way (a size of 1 is broadcast, -1 says something else), and a compiler
     believes what has been assumed. So the graph checks it; where it does not hold, the frame runs anew in eager mode.
     """
+    _assume_kept(name, args, kwargs)
     symbols = state.graph.symbols
     for condition in symbols.assumed():
         if name in _FACTORIES and symbols.allows_size(condition):
@@ -91,7 +92,7 @@ def keep_assumed(state: Any, name: str) -> None:
         state.caught = True  # eager mode may raise nothing
 
 
-def assume_kept(name: str, args: list, kwargs: dict) -> None:
+def _assume_kept(name: str, args: list, kwargs: dict) -> None:
     """``squeeze`` keeps a dimension whose size the data decides, so the trace takes for granted that it is not 1."""
     if name in ("squeeze", "squeeze_"):
         dims = args[1:] or kwargs.get("dim", ())

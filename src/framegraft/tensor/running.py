@@ -33,7 +33,7 @@ from ..model.value import (
 from ..semantics import making, members
 from . import accelerators, indexing, kept, numpy, subclasses, symbolic, whole, wrappers
 from .fake import DATA_DEPENDENT, FakeTensor
-from .raising import assume_kept, fills_by_mask, keep_assumed, may_raise, note_errors
+from .raising import fills_by_mask, keep_assumed, may_raise, note_errors
 from .watching import New, Watch
 
 _DTYPES = {int: torch.int64, float: torch.float64, bool: torch.bool, complex: torch.complex128}  # as a dtype argument
@@ -187,8 +187,7 @@ def _run_node(tx: Any, kind: str, target: Any, args: list, kwargs: dict) -> Vari
     state.grew_at = state.steps
     if state.graph.symbols is not None:
         state.graph.mode.has_unbacked |= bool(state.graph.symbols.env.pending_fresh_unbacked_symbols)
-        assume_kept(name, fake_args, fake_kwargs)
-        keep_assumed(state, name)
+        keep_assumed(state, name, fake_args, fake_kwargs)
     node = state.graph.node(kind, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in named.items()})
     if tx.state.frames:
         node.meta["stack_trace"] = state.stack_trace()

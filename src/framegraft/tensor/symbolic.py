@@ -24,6 +24,7 @@ from ..model.value import (
     constant,
 )
 from ..semantics.wrapping import wrap_constant
+from .raising import run_check
 
 CLASSES: dict[type, type] = {torch.SymInt: int, torch.SymFloat: float, torch.SymBool: bool}
 _INPLACE = {operator.iadd: operator.add, operator.isub: operator.sub, operator.imul: operator.mul,
@@ -226,8 +227,8 @@ _LONGEST_LIST = 64  # each number is an operation of the graph
 PART: list[Any] = []  # (tx, tensor, index) -> tensor[index]; set by torchops
 
 
-def check(tx: Any, condition: VariableTracker, keep: Any, fail: Any = None) -> VariableTracker:
-    """``torch._check``: what it says is assumed from here on; ``keep(node)`` puts the check into the graph.
+def check(tx: Any, condition: VariableTracker, fail: Any = None) -> VariableTracker:
+    """``torch._check``: what it says is assumed from here on, and checked in the graph.
 
     fail: raises what the program raises where the condition is known not to hold.
     """
@@ -236,7 +237,7 @@ def check(tx: Any, condition: VariableTracker, keep: Any, fail: Any = None) -> V
         node = symbols.node(condition)
         known = symbols.assumed()
         torch._check(condition.value)
-        symbols.checked |= dict.fromkeys([c for c in symbols.assumed() if c not in known], keep(node))
+        symbols.checked |= dict.fromkeys([c for c in symbols.assumed() if c not in known], run_check(tx.state, node))
     elif isinstance(condition, TensorVariable) or not (
             truth(condition) if isinstance(condition, SymbolicVariable) else isinstance(condition, ConstantVariable) and condition.value):
         if fail is not None and condition.python_type() is bool:

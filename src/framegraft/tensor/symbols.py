@@ -90,11 +90,6 @@ class Extents:
     free: tuple[bool, ...]
 
 
-def as_tensor(value: float) -> torch.Tensor:
-    """Called by transformed code: how a float goes into a graph, since compilers know no float inputs."""
-    return torch.tensor(value, dtype=torch.float64, device="cpu")  # whatever the default device
-
-
 def _is_there(node: Any) -> bool:
     """Whether a number has its node; it may have been made in a rehearsal, all nodes of which are erased."""
     return node is not None and not getattr(node, "_erased", False)
@@ -102,8 +97,6 @@ def _is_there(node: Any) -> bool:
 
 class Symbols:
     """The symbols of one trace."""
-
-    holds = staticmethod(symbolic_shapes.statically_known_true)
 
     def __init__(self, graph: Any, config: Any, where: Callable[[], str]) -> None:
         self.graph = graph
@@ -335,7 +328,8 @@ class Symbols:
         if not symbol.is_integer:
             self.carried.add(symbol)
             value = self.env.create_symfloatnode(symbol, hint=float(hint))
-            node = self.graph.add_number(f"{symbol}_tensor", slot.source.child("PYCALL", as_tensor), as_tensor(float(hint)), item=value)
+            tensor = drawn.as_tensor(float(hint))
+            node = self.graph.add_number(f"{symbol}_tensor", slot.source.child("PYCALL", drawn.as_tensor), tensor, item=value)
             return self.note(self.graph.root.call_method("item", (node,)), value)
         value = self.env.create_symintnode(symbol, hint=None if hint is None else int(hint))
         return self.graph.add_number(str(symbol), slot.leaf(), value)
